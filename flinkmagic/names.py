@@ -1,4 +1,4 @@
-"""Names: those that are free, and those that a package offers and imports on first use."""
+"""Finds free names, and imports a package's names on first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def free_name(name: str, taken: Container[str], stem: str | None = None) -> str:
-    """Return a name if it is not taken; else its stem (the name and "_") with the first number from 2 that is free."""
+    """Return a name if it is free; else its stem (by default the name and "_") with the first free number from 2."""
     if name not in taken:
         return name
     numbered = (f"{name}_{number}" if stem is None else f"{stem}{number}" for number in itertools.count(2))
@@ -17,14 +17,12 @@ def free_name(name: str, taken: Container[str], stem: str | None = None) -> str:
 
 
 def imported_on_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the ``__getattr__`` of a package whose names live in other modules, so that importing it costs nothing.
+    """Make the ``__getattr__`` of a package that imports its names from other modules on first use.
 
     Parameters
     ----------
-    package : str
-        Its ``__name__``.
     homes : mapping of str to str
-        By name, the module in which it lives.
+        The module of each name.
     """
 
     def find(name: str) -> Any:

@@ -1,8 +1,7 @@
-"""The options of a graph, each described once.
+"""Describes each option of a graph once.
 
-`%config`, the magics' arguments, their help and completion, `compile` and the README's table come from this table.
-
-A new option is a field of `JobOptions` with its description, and the code that uses it.
+`%config`, the magics' arguments, their help and completion, `compile` and the README's table are made from `OPTIONS`.
+To add an option, add a field with its description to `JobOptions`, and the code that uses it.
 """
 
 from __future__ import annotations
@@ -38,22 +37,20 @@ _STORAGE_LEVELS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Values:
-    """The values that an option can have."""
+    """The values that an option can take."""
 
     expected: str
-    """What a value is, in words that end a sentence: "parallelism must be ..."."""
+    """What a value must be; ends the sentence "parallelism must be ..."."""
     allows: Callable[[Any], bool]
-    """Whether a value is one of them."""
     type: type = str
-    """What they are in Python."""
     read: Callable[[str], Any] = str
-    """Makes a value from a typed word. A word that cannot be read stays as it is, and is then not allowed."""
+    """Converts a typed word. A word that it cannot read stays as it is, and is then not allowed."""
     metavar: str | None = None
     """The placeholder for a value in a usage line."""
     choices: tuple[str, ...] = ()
-    """All of them, if they can be listed."""
+    """All values, if they can be listed."""
     suggestions: tuple[str, ...] = ()
-    """What Tab offers if they cannot."""
+    """What Tab offers if they cannot be listed."""
 
     def check(self, option: str, value: Any) -> None:
         """Check that a value is allowed.
@@ -68,7 +65,7 @@ class Values:
 
 
 def typed(values: Values) -> Callable[[str], Any]:
-    """Make the type of a command's or magic's argument whose values are these (argparse's meaning of a type)."""
+    """Make the argparse type of an argument that takes these values."""
 
     def read(text: str) -> Any:
         value = values.read(text)
@@ -82,7 +79,7 @@ def typed(values: Values) -> Callable[[str], Any]:
 
 
 def one_of(*choices: str, metavar: str | None = None) -> Values:
-    """Make values that are words."""
+    """Make values that are one of several words."""
     return Values(
         expected=f"one of {', '.join(choices)}", allows=lambda value: value in choices, choices=choices, metavar=metavar
     )
@@ -138,26 +135,25 @@ FOLDER = Values(expected="a folder's path", allows=lambda value: isinstance(valu
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """How one option of a graph is described."""
+    """Describes one option of a graph."""
 
     name: str
     """The keyword of `compile`, and the name in `%config`."""
     what: str
-    """What it sets: the words before a full stop, in lower case."""
+    """What it sets: a sentence in lower case, without its full stop."""
     default: Any
-    """Its value if it is not given; None if there is no single one."""
+    """None if there is no single default."""
     by_default: str
-    """What happens if it is not given."""
+    """What happens if the option is not given."""
     values: Values
-    """The values that it allows."""
     annotation: str
-    """Its type in Python."""
+    """Its Python type, as source text."""
     short: str | None = None
-    """A short form of its flag."""
+    """The short form of its flag."""
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What is typed after a magic."""
+        """The flags as typed after a magic."""
         long = f"--{self.name.replace('_', '-')}"
         return (long,) if self.short is None else (long, self.short)
 
@@ -167,7 +163,7 @@ class Option:
         return f"{self.what[0].upper()}{self.what[1:]}. By default {self.by_default}."
 
     def check(self, value: Any) -> None:
-        """Check that a value is allowed, or that the option is not given.
+        """Check that a value is allowed. None is, if the option has no single default.
 
         Raises
         ------
@@ -189,7 +185,7 @@ class JobOptions:
     Raises
     ------
     InvalidValueError
-        If one of them is not what its table entry allows.
+        If an option has a value that it does not allow.
     """
 
     parallelism: int | None = field(
@@ -281,13 +277,13 @@ def _described(one: Field[Any]) -> Option:
 
 
 OPTIONS = tuple(map(_described, fields(JobOptions)))
-"""The table."""
+"""All options, in the order of the fields of `JobOptions`."""
 
 
 def with_job_options(function: _Function) -> _Function:
-    """Give a function that takes the options as keywords their names, defaults and descriptions (a decorator).
+    """Put the names, defaults and descriptions of the options into a function's signature and docstring (a decorator).
 
-    Its docstring has an entry ``**options``, which is replaced by one for each option.
+    The docstring's entry ``**options`` is replaced by one entry for each option.
     """
     written = inspect.signature(function)
     own = [one for one in written.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]

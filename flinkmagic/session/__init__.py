@@ -1,4 +1,4 @@
-"""Compiled graphs and their jobs: the Python API that the magics are a shell over.
+"""Compiles graphs and runs their jobs: the Python API beneath the magics.
 
 Its parts are imported on first use, so that loading the extension costs next to nothing.
 """

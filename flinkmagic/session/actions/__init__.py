@@ -1,1 +1,1 @@
-"""Actions of a session, carried out through the machine: `show()`, `count()`, `toPandas()` and the like."""
+"""Runs a session's actions (`show()`, `count()`, `toPandas()` and the like) under Flink's scheduler."""

@@ -1,4 +1,4 @@
-"""The graphs of single lines: those of a write, and of an action's query."""
+"""Compiles the graphs of single lines: of a write, and of an action's query."""
 
 from __future__ import annotations
 
@@ -30,20 +30,12 @@ if TYPE_CHECKING:
 
 
 class LineGraph(CompiledGraph):
-    """What a line of the session computes, be it an action or a write; it may keep rows for later lines.
-
-    Attributes
-    ----------
-    boundaries : tuple of PlannedBoundary
-        The DataFrames whose rows are kept for later lines.
-    asked : mapping of DataFrame to frozenset of int
-        The DataFrames of which only these columns could have been kept, and are not (`planning.boundaries`, rule 5).
-    unused : dict of str to str
-        By the name of a DataFrame, why the rows that were kept of it are not used.
-    """
+    """The graph of one action or write; it may keep rows for later lines."""
 
     boundaries: tuple[PlannedBoundary, ...]
+    """The DataFrames whose rows are kept for later lines."""
     asked: Mapping[DataFrame, frozenset[int]]
+    """The DataFrames of which only these columns could be kept, and are not (`planning.boundaries`, rule 5)."""
 
     def __init__(
         self,
@@ -54,11 +46,12 @@ class LineGraph(CompiledGraph):
         origin: Origin = LINE,
     ) -> None:
         self.unused = dict(unused)
+        """By the name of a DataFrame, why the rows that were kept of it are not used."""
         # A write's clones are its own, as only they know of the user's query listeners.
         super().__init__(program, name, options, origin)
 
     def remarks(self, job: Job) -> list[str]:
-        """Return what the user should know of what its job has kept, and has not used of what was kept."""
+        """Return what to tell the user: what its job has kept, and what it has not used of the rows kept before."""
         made = set(self.job_graph.vertices) - set(job.reused())
         tails = {node.id for vertex in made for node in self.job_graph.vertices[vertex].operators}
         kept = [one.name for one in self.boundaries if one.tail_id in tails and one.name not in job.not_retained()]
@@ -66,7 +59,7 @@ class LineGraph(CompiledGraph):
         return [*told, paid_for(", ".join(dict.fromkeys(kept)))] if kept else told
 
     def kept_keys(self) -> list[tuple[PlannedBoundary, ResultKey | NoKey]]:
-        """Return the DataFrames whose rows would be kept, with the keys of these. Ask before a run."""
+        """Return the DataFrames whose rows would be kept, with the keys of the rows. Ask before a run."""
         planned = self._unused_plan
         assert planned is not None
         if not self.boundaries:
@@ -88,7 +81,7 @@ class LineGraph(CompiledGraph):
 
     @property
     def last_vertex(self) -> JobVertex:
-        """The vertex of its last stage."""
+        """The last stage's vertex."""
         last = self.sinks[-1].transformation_id
         return next(
             vertex for vertex in self.job_graph.vertices.values() if any(node.id == last for node in vertex.operators)
@@ -96,12 +89,12 @@ class LineGraph(CompiledGraph):
 
 
 class ActionGraph(LineGraph):
-    """A query whose last stage is run by the action itself, which takes its rows: a run leaves that vertex out."""
+    """A query whose last stage the action runs itself, to take its rows: a run leaves that vertex out."""
 
     def __init__(
         self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        # Those of earlier actions: the action's own query runs on the user's session.
+        # Earlier actions' clones will do: the action's own query runs on the user's session.
         clones = KeptClones.of(program.spark.sparkContext, (options.parallelism, options.slots))
         # The last stage is the action's own: no region holds it together with others.
         options = replace(options, exchange=BLOCKING)
@@ -131,7 +124,7 @@ class ActionGraph(LineGraph):
 
     @property
     def last_vertex_name(self) -> str:
-        """What the vertex of that stage is called."""
+        """The name of the last stage's vertex."""
         return self.last_vertex.name
 
     def _part(self, run: frozenset[int]) -> JobGraph:

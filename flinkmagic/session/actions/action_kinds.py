@@ -1,9 +1,9 @@
-"""Which actions are carried out through the machine, and how: what is planned, and how its rows become the answer.
+"""Tells which actions run under Flink's scheduler, which query is planned, and how its rows become the answer.
 
-1. An action that takes the rows of its DataFrame as they come is called on a DataFrame over the finished stages.
-2. An action for which Spark plans a query of its own (`count`, `take`, `show`) is given that query instead.
-3. What `show` prints is made by Spark of the rows that it shows, which are collected before.
-4. A statistic for which Spark runs several queries over the DataFrame gets the rows of the last stage.
+1. An action that takes the rows of its DataFrame unchanged is called on a DataFrame over the finished stages.
+2. For an action for which Spark plans a query of its own (`count`, `take`, `show`) that query is planned.
+3. The rows that `show` prints are collected first; Spark formats them.
+4. A statistic for which Spark runs several queries over the DataFrame reads the rows of the last stage.
 """
 
 from __future__ import annotations
@@ -24,23 +24,17 @@ _MOST_ROWS = 2**31 - 17
 
 
 class PlainCallError(Exception):
-    """A call that Spark answers without running anything, or refuses: it is made as it is."""
+    """Spark answers the call without running anything, or refuses it: it is made as it is."""
 
 
 @dataclass(frozen=True)
 class ActionKind:
-    """How an action is carried out.
-
-    Attributes
-    ----------
-    query : callable
-        Returns the DataFrame whose stages are run. Raises `PlainCallError` if the call is to be made as it is.
-    answer : callable
-        Returns what the action returns, from the call and its query, whose stages but the last have run.
-    """
+    """How an action is carried out."""
 
     query: Callable[[ActionCall], DataFrame]
+    """Returns the DataFrame whose stages are run. Raises `PlainCallError` if the call is to be made as it is."""
     answer: Callable[[ActionCall, FinishedQuery], Any]
+    """Returns what the action returns. All stages of its query but the last have run."""
 
 
 def query_name(call: ActionCall) -> str:
@@ -109,7 +103,7 @@ def _displayed_answer(call: ActionCall, query: FinishedQuery) -> Any:
 
 
 def _statistic(call: ActionCall) -> DataFrame:
-    """Return the columns that a statistic reads, if they are named simply; else the whole DataFrame."""
+    """Return the columns that a statistic reads, if they are plain names; else the whole DataFrame."""
     names: list[Any] = []
     for name, value in _arguments(call).items():
         if name in ("col", "cols", "col1", "col2"):

@@ -1,4 +1,4 @@
-"""What became of an action."""
+"""Reports how an action ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 ONE_STAGE = "it is one stage"
-"""Why an action runs as plain Spark runs it: there is nothing to schedule."""
+"""Why plain Spark runs an action: there is nothing to schedule."""
 
 ROWS_ON_DEMAND = "its rows are computed as they are asked for"
 """The note on an iterator over rows, until all of them have been asked for."""
@@ -22,52 +22,34 @@ ROWS_ON_DEMAND = "its rows are computed as they are asked for"
 
 @dataclass(frozen=True)
 class ActionReport:
-    """What became of an action.
-
-    Attributes
-    ----------
-    method : str
-        Its name: ``count``.
-    text : str
-        The call as it was written.
-    location : SourceLocation
-        Its line.
-    seconds : float
-        How long it took.
-    is_driven : bool
-        Whether its stages, except the last, ran under our scheduler.
-    reason : str
-        Why not; empty if they did, or if there was nothing to run.
-    stages, tasks : int
-        How many stages its query has, and how many tasks those ran that ran under our scheduler; 0 if none did.
-    reused : int
-        How many stages did not run, because their results existed.
-    saved_seconds : float
-        How long these took when they ran; or the action, if it was answered as before.
-    kept_at : float
-        When the answer was computed, if it was answered as before; else 0.
-    graph : ActionGraph, optional
-        Its graphs, with the job in them.
-    status : str
-        FINISHED, FAILED or CANCELED.
-    note : str
-        What else the user should know of it.
-    """
+    """How an action ended."""
 
     method: str
+    """Such as ``count``."""
     text: str
+    """The call as it was written."""
     location: SourceLocation
     seconds: float
     is_driven: bool
+    """Whether its stages, except the last, ran under our scheduler."""
     reason: str = ""
+    """Why they did not; empty if they did, or if there was nothing to run."""
     stages: int = 0
+    """How many stages its query has; 0 if none ran under our scheduler."""
     tasks: int = 0
+    """How many tasks ran under our scheduler."""
     reused: int = 0
+    """How many stages did not run, because their results existed."""
     saved_seconds: float = 0.0
+    """How long the reused stages once took; or the whole action, if it was answered as before."""
     kept_at: float = 0.0
+    """When the answer was computed, if it was answered as before; else 0."""
     graph: ActionGraph | None = None
+    """Holds the job."""
     status: str = "FINISHED"
+    """FINISHED, FAILED or CANCELED."""
     note: str = ""
+    """What else the user should know."""
 
     @property
     def is_one_stage(self) -> bool:
@@ -76,29 +58,29 @@ class ActionReport:
 
     @property
     def is_left_to_spark(self) -> bool:
-        """Whether plain Spark ran it, for another reason than that it is a single stage."""
+        """Whether plain Spark ran it for another reason than that it is a single stage."""
         return not (self.is_driven or self.is_one_stage or self.kept_at)
 
 
 class ActionListener(Protocol):
-    """Learns of a session's actions, on the thread of each."""
+    """Is told of a session's actions, on the thread of each."""
 
     def action_began(self, call: ActionCall) -> None:
-        """Note that an action's query is compiled from now on."""
+        """Note that an action's query is about to be compiled."""
         ...
 
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
-        """Note that the stages of an action run from now on, all but the last."""
+        """Note that the stages of an action begin to run, all but the last."""
         ...
 
     def work_started(self, call: ActionCall, work: CallWork) -> None:
-        """Note that Spark runs for the action itself from now on: its last stage, or all of it."""
+        """Note that Spark begins to run the action itself: its last stage, or all of it."""
         ...
 
     def action_done(self, report: ActionReport) -> None:
-        """Note that an action has ended, one way or another."""
+        """Note that an action has finished, failed or been cancelled."""
         ...
 
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
-        """Note what became of the rows that an action has handed out one by one; `report` is what was noted of it."""
+        """Note that an iterator over rows has ended: `done` replaces the `report` of its action."""
         ...

@@ -1,4 +1,4 @@
-"""Answers that actions have given before, and that are given again.
+"""Gives the answers of earlier actions again.
 
 1. An answer is found by the query of the DataFrame as it is analysed (`ResultKeys.of_answer`), the action's name and
    arguments, and what of this process shapes the answer. Neither the DataFrame nor the cell matter.
@@ -52,33 +52,24 @@ _METHODS = frozenset(
         "toPandas",
     }
 )
-"""Actions that do nothing but answer."""
+"""Actions without effects."""
 
 _PANDAS_OPTIONS = ("future.infer_string", "mode.copy_on_write", "mode.string_storage")
-"""What pandas makes a frame's columns by."""
+"""The options that shape the columns of a pandas frame."""
 
 _TOLD: WeakSet[SparkContext] = WeakSet()
-"""Those whose user was told by `say_not_known`."""
+"""SparkContexts whose user was told by `say_not_known`."""
 
 
 class AskedAnswer:
-    """What an action asks for; see `asked`.
+    """The answer that an action asks for; made by `asked`.
 
     Parameters
     ----------
-    call : ActionCall
-        The action.
     key : str
-        The key of its answer.
-    keys : ResultKeys
-        The keys of the moment.
+        The answer's key.
     rows : ResultKey
-        The key of its DataFrame's rows.
-
-    Attributes
-    ----------
-    known : KeptAnswer, optional
-        What was answered before, if it would be answered again.
+        The key of the rows of the DataFrame.
     """
 
     def __init__(self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey) -> None:
@@ -86,9 +77,10 @@ class AskedAnswer:
         self._keys, self._rows, self._key = keys, rows, key
         self._shown: list[str] = []
         self.call = replace(call, original=self._showing(call.original)) if call.method == "show" else call
-        """The action, to be carried out if no answer is known."""
+        """The action to run if no answer is known."""
         kept = self._store.find(key)
         self.known = kept if kept is not None and not keys.changed_file(rows) else None
+        """What was answered before; None if that is not known, or no longer right."""
 
     def give(self) -> Any:
         """Answer as before."""
@@ -101,7 +93,7 @@ class AskedAnswer:
         return None
 
     def keep(self, answer: Any, seconds: float) -> None:
-        """Keep an answer that the action took some time for (rule 3)."""
+        """Keep an answer that took the action so many seconds (rule 3)."""
         try:
             if self.call.method == "show":
                 answer = self._shown[-1]
@@ -114,7 +106,7 @@ class AskedAnswer:
             say_not_known(self.call, error)
 
     def _showing(self, original: Any) -> Any:
-        """Return what does as `show` does, and notes what it shows."""
+        """Wrap `show` so that what it prints is noted."""
 
         @functools.wraps(original)
         def show(df: Any, *args: Any, **kwargs: Any) -> None:
@@ -125,7 +117,7 @@ class AskedAnswer:
 
 
 def asked(call: ActionCall) -> AskedAnswer | None:
-    """Return what an action asks for; None if that has no key."""
+    """Return the answer that an action asks for; None if it has no key."""
     if call.method not in _METHODS or (call.method == "show" and not hasattr(call.df, "_show_string")):
         return None
     arguments = _text_of_arguments(call)
@@ -140,7 +132,7 @@ def asked(call: ActionCall) -> AskedAnswer | None:
 
 
 def say_not_known(call: ActionCall, error: Exception) -> None:
-    """Say once for each SparkContext that an answer was not looked for, or not kept."""
+    """Tell the user, once for each SparkContext, that an answer was not looked for, or not kept."""
     context = call.df.sparkSession.sparkContext
     if context not in _TOLD:
         _TOLD.add(context)
@@ -148,7 +140,7 @@ def say_not_known(call: ActionCall, error: Exception) -> None:
 
 
 def _text_of_arguments(call: ActionCall) -> str | None:
-    """Return the arguments of a call, as equal calls have them; None if that cannot be told."""
+    """Return the arguments of a call in a form that is equal for equal calls; None if there is no such form."""
     try:
         bound = inspect.signature(call.original).bind(call.df, *call.args, **call.kwargs)
     except TypeError:
@@ -165,7 +157,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _shaped_by(method: str) -> Sequence[str]:
-    """Return what of this process shapes an answer: moments of Spark's become moments of Python's local time."""
+    """Return what in this process shapes an answer: Spark's timestamps become Python's local time."""
     zone = [os.environ.get("TZ", ""), *time.tzname, str(time.timezone)]
     pandas = sys.modules.get("pandas")
     if method != "toPandas" or pandas is None:

@@ -1,9 +1,9 @@
-"""Schemas that Spark has inferred from files, so that files that are read again need not be looked into again.
+"""Remembers the schemas that Spark has inferred from files, so that it need not read the files again to infer them.
 
-Spark reads a file or all of them to know the columns of Parquet, JSON and CSV. If a cell reads the same again, the
-DataFrame is made with the schema that was inferred before, which reads nothing. It is given to the user only if its
-query equals the former one: in the files (by path, length and modification time), the options, the settings and the
-columns. If it does not, the call is made as it is.
+Spark reads one file or all of them to find the columns of Parquet, JSON and CSV. If a cell reads the same files again,
+the DataFrame is made with the schema that was inferred before, which reads nothing. The user gets it only if its query
+equals the former one: in the files (by path, length and modification time), the options, the settings and the columns.
+Else the call is made as it is.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _MOST = 200
 
 @dataclass(frozen=True)
 class KnownSchema:
-    """What was inferred, and the key of the query that it was inferred for."""
+    """An inferred schema, and the key of the query for which it was inferred."""
 
     schema: StructType
     digest: str
 
 
 def read_files(call: ReadCall) -> DataFrame:
-    """Make a DataFrame of files as plain PySpark does, without inferring a schema that is known."""
+    """Make a DataFrame of files as plain PySpark does, but infer no schema that is known."""
     try:
         name = _name_of(call)
     except Py4JError as error:  # the call finds out by itself what is wrong
@@ -70,13 +70,13 @@ def read_files(call: ReadCall) -> DataFrame:
 
 
 def _name_of(call: ReadCall) -> str | None:
-    """Return a text by which an equal call finds what is known; None if Spark infers nothing for it."""
+    """Return a text that is equal for equal calls; None if Spark infers nothing for the call."""
     if call.method not in _INFERRING:
         return None
     try:
         bound = inspect.signature(call.original).bind(call.reader, *call.args, **call.kwargs)
         given = json.dumps([list(bound.args[1:]), bound.kwargs], sort_keys=True)
-    except (TypeError, ValueError):  # a wrong call, which says so itself, or one that reads an RDD
+    except (TypeError, ValueError):  # a wrong call, whose own error tells the user, or one that reads an RDD
         return None
     jreader: Any = call.reader._jreader
     if (
@@ -89,12 +89,12 @@ def _name_of(call: ReadCall) -> str | None:
 
 
 def _made_with(call: ReadCall, former: KnownSchema) -> DataFrame | None:
-    """Return the DataFrame that is made with a schema if it reads what that was inferred from."""
+    """Return a DataFrame made with a known schema, if it reads what the schema was inferred from."""
     try:
         with _schema_given(call, former.schema):
             df = call.run_plainly()
         key = ResultKeys(df.sparkSession.sparkContext).of_read(df._jdf.queryExecution())
-    except (Py4JError, PySparkException) as error:  # such as of files that are gone: the plain call says so
+    except (Py4JError, PySparkException) as error:  # files are gone, for example: the plain call's error says so
         _LOG.debug("a known schema is of no use: %s", error)
         return None
     return df if not isinstance(key, NoKey) and key.digest == former.digest else None
@@ -102,7 +102,7 @@ def _made_with(call: ReadCall, former: KnownSchema) -> DataFrame | None:
 
 @contextmanager
 def _schema_given(call: ReadCall, schema: StructType) -> Iterator[None]:
-    """Give a reader a schema meanwhile; what else the call sets stays set, as in plain PySpark."""
+    """Set a reader's schema during the block; what else the call sets stays set, as in plain PySpark."""
     jreader: Any = call.reader._jreader
     field = declared_field(jreader, "userSpecifiedSchema")
     before = field.get(jreader)
@@ -114,13 +114,13 @@ def _schema_given(call: ReadCall, schema: StructType) -> Iterator[None]:
 
 
 def _schema_of(df: DataFrame) -> KnownSchema | None:
-    """Return what Spark has inferred, if it is what the files are of that are there now."""
+    """Return the schema that Spark has inferred, if the files are still those that it was inferred from."""
     try:
         keys = ResultKeys(df.sparkSession.sparkContext)
         key = keys.of_read(df._jdf.queryExecution())
         if isinstance(key, NoKey) or not key.files or keys.changed_file(key):
             return None
         return KnownSchema(df.schema, key.digest)
-    except Py4JError as error:  # it saves work, no more
+    except Py4JError as error:  # to know a schema only saves work
         _LOG.debug("a schema is not kept: %s", error)
         return None

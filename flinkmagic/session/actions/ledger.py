@@ -1,11 +1,11 @@
-"""What a session has staked on later actions, and what that has saved.
+"""Bounds the time that a session stakes on later actions by what such stakes have saved.
 
-To keep rows for later actions is a bet. The bounds, as the code keeps them:
+To keep rows for later actions is a bet. Its bounds:
 
 1. One action's stake is at most a quarter of what the action is expected to take in plain Spark, or `LEAST` if that is
    more.
-2. What is staked and has not been saved yet is, over the session, at most a twentieth of the time that plain Spark
-   would have taken so far, the action itself included, plus half of what was saved.
+2. What the session has staked and not saved yet is at most a twentieth of the time that plain Spark would have taken
+   so far, the action itself included, plus half of what was saved.
 3. Only what plain Spark would not have done counts as a stake: to parse what the action itself reads costs nothing.
 
 So a session in which nothing is ever read twice is slower than plain Spark by a twentieth at most.
@@ -22,41 +22,35 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 LEAST = 0.1
-"""The seconds that an action may stake in any case, if the session may."""
+"""The seconds that any action may stake, if the session may."""
 
 
 class Ledger:
-    """The bets of one SparkContext's session, in seconds; can be used from any thread. See `of`.
-
-    Attributes
-    ----------
-    plain : float
-        How long plain Spark would have taken for all actions so far.
-    saved : float
-        How much of that was saved.
-    """
+    """The stakes and savings of one SparkContext, in seconds; any thread may use it. See `of`."""
 
     def __init__(self) -> None:
         self.plain = 0.0
+        """How long plain Spark would have taken for all actions so far."""
         self.saved = 0.0
+        """How much of that was saved."""
         self._lock = threading.Lock()
         self._expected: dict[str, float] = {}
-        self._stakes: dict[str, float] = {}  # what each has cost, less what it has saved; never below 0
+        self._stakes: dict[str, float] = {}  # costs less savings of each; never below 0
 
     @staticmethod
     @kept_for_context
     def of(sc: SparkContext) -> Ledger:
-        """Return that of a SparkContext."""
+        """Return the ledger of a SparkContext."""
         return Ledger()
 
     def room(self, expected: float) -> float:
-        """Return what an action may stake that is expected to take some seconds in plain Spark."""
+        """Return the seconds that an action may stake, by the seconds that plain Spark is expected to take for it."""
         with self._lock:
             session = (self.plain + expected) / 20 + self.saved / 2 - sum(self._stakes.values())
         return max(0.0, min(max(LEAST, expected / 4), session))
 
     def expect(self, what: str, seconds: float) -> None:
-        """Note how long an action took that read something as plain Spark does."""
+        """Note how long an action took that read `what` as plain Spark does."""
         with self._lock:
             self._expected[what] = seconds
 
@@ -66,17 +60,17 @@ class Ledger:
             return self._expected.get(what, 0.0)
 
     def note(self, seconds: float, saved: float = 0.0) -> None:
-        """Note an action that took some seconds, and would have taken those that it saved, too."""
+        """Note how long an action took; in plain Spark it would have taken the saved seconds too."""
         with self._lock:
             self.plain += seconds + saved
             self.saved += saved
 
     def stake(self, what: str, seconds: float) -> None:
-        """Note what it has cost to keep something."""
+        """Note what it has cost to keep `what`."""
         with self._lock:
             self._stakes[what] = self._stakes.get(what, 0.0) + seconds
 
     def pays(self, what: str, seconds: float) -> None:
-        """Note what something that is kept has saved."""
+        """Note what the kept `what` has saved."""
         with self._lock:
             self._stakes[what] = max(0.0, self._stakes.get(what, 0.0) - seconds)

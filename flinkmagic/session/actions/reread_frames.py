@@ -1,17 +1,17 @@
-"""The DataFrames that actions and writes have read, and may read again. Where it says action, a write is one, too.
+"""Decides which DataFrames' rows are kept because later actions may read them again. Writes count as actions here.
 
 1. The first action that reads a DataFrame plans it as plain Spark does, with its own columns and filters pushed down.
-2. The next one that computes something of it computes it whole if it is worth that, and its rows are kept for all later
+2. The next one that computes part of it computes all of it, if that is worth its cost, and keeps its rows for all later
    ones (`planning.boundaries`, rule 5).
-3. Of a DataFrame that evaluates what may raise only those columns are kept that the action computes for all rows
-   anyway (`planning.boundaries`, rule 8), and if these are few only when they are asked for again (rule 5 there). What
-   is total besides is kept with them if all together may be staked.
+3. Of a DataFrame with expressions that may raise, only those columns are kept that the action computes for all rows
+   anyway (`planning.boundaries`, rule 8); if these are few, only when they are asked for again (rule 5 there). Other
+   columns that cannot raise are kept with them if all together may be staked.
 4. A DataFrame of which so many rows were counted that keeping them would cost more than the session may stake now
    (`ledger`) is not kept, until the session may stake more. One that may have many more rows than what it is made from
    (``crossJoin``, ``explode``) is not kept before an action has counted them.
 5. What failed while it was being kept is not kept again.
-6. What the user caches is Spark's to keep: ours is released.
-7. What has no key, because its rows could be others each time, is planned as plain Spark does, always.
+6. What the user caches Spark keeps: our rows are released.
+7. What has no key, because its rows could differ each time, is always planned as plain Spark does.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 KEPT_A_SECOND = 25 * 2**20
 """How many bytes of rows, by the default sizes of their types, one core keeps in a second.
 
-Seen on 4.3.0 with two or three cores in JVMs that had just started; of seven columns, most of them texts, also later.
+Seen on 4.3.0 with two or three cores: in JVMs that had just started, and for seven columns, mostly texts, also later.
 """
 
 _MOST = 50
-"""How many DataFrames are looked for in a query, the last read first."""
+"""At most so many DataFrames are looked for in a query, the last read first."""
 
 _MOST_ASKED = 8
-"""How many actions are remembered that asked for a few columns of a DataFrame."""
+"""At most so many actions that asked for a few columns of a DataFrame are remembered."""
 
 
 class RereadFrames:
-    """The DataFrames that the actions on one SparkContext have read; see `of`."""
+    """The DataFrames that actions on one SparkContext have read; see `of`."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        # How many rows were counted, and the seconds that the last action took.
+        # Rows as counted, and the seconds of the last action.
         self._rows: WeakKeyDictionary[DataFrame, int] = WeakKeyDictionary()
         self._seconds: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
         self._multiplied: WeakSet[DataFrame] = WeakSet()
@@ -72,11 +72,11 @@ class RereadFrames:
     @staticmethod
     @kept_for_context
     def of(sc: SparkContext) -> RereadFrames:
-        """Return those of a SparkContext."""
+        """Return the DataFrames of a SparkContext."""
         return RereadFrames(Ledger.of(sc))
 
     def within_reach(self) -> Mapping[DataFrame, ReadBefore]:
-        """Return those that a query may use."""
+        """Return the DataFrames that a query may use."""
         reach = list(self._kept.items())[-_MOST:]
         return {
             df: ReadBefore(columns, self._asked.get(df, ()), may_be_whole=self._cost(df) <= self._room(df))
@@ -96,7 +96,7 @@ class RereadFrames:
         return self._ledger.room(self._seconds.get(df, 0.0))
 
     def _cost(self, df: DataFrame, columns: frozenset[int] | None = None) -> float:
-        """Return how many seconds it costs to keep columns of a DataFrame, or all; 0.0 if its rows were not counted."""
+        """Return the seconds that keeping columns of a DataFrame, or all, costs; 0.0 if its rows were not counted."""
         rows = self._rows.get(df, 0)
         if not rows:
             return 0.0
@@ -111,12 +111,8 @@ class RereadFrames:
 
         Parameters
         ----------
-        graph, job : LineGraph, Job
-            What has run.
         df : DataFrame
             What the action was called on, or what was written.
-        seconds : float
-            How long it took.
         count : int, optional
             How many rows the DataFrame has, if that was asked.
         """
@@ -137,7 +133,7 @@ class RereadFrames:
                     self._measure(one, rows, seconds)
 
     def _account(self, boundary: PlannedBoundary, job: Job) -> None:
-        """Note what keeping a DataFrame has cost, or has saved; several objects may have its plan."""
+        """Note what keeping a DataFrame has cost or saved; several objects may have its plan."""
         name = next((self._keys[df].digest for df in boundary.dataframes if df in self._keys), "")
         if all(self._kept.get(df) is None for df in boundary.dataframes):
             self._ledger.stake(name, max(self._cost(df, boundary.columns) for df in boundary.dataframes))
@@ -145,13 +141,13 @@ class RereadFrames:
             self._ledger.pays(name, job.saved_seconds)
 
     def _measure(self, df: DataFrame, rows: int | None, seconds: float) -> None:
-        """Note how long an action took that read a DataFrame as plain Spark does, and how many rows that had."""
+        """Note the seconds of an action that read a DataFrame as plain Spark does, and the DataFrame's rows."""
         self._seconds[df] = seconds
         if rows is not None:
             self._rows[df] = rows
 
     def leave_to_spark(self, spark: SparkSession) -> None:
-        """Release the rows of what the user has cached since they were kept (rule 6)."""
+        """Release the rows of DataFrames that the user has cached since (rule 6)."""
         kept = [df for df, columns in self._kept.items() if columns is not None]
         if not kept:
             return
@@ -177,7 +173,7 @@ class RereadFrames:
     def revise(self, graph: LineGraph) -> bool:
         """Check what a query would keep; return whether it has to be compiled again without some of it.
 
-        What it does not use of what was kept is noted in the graph.
+        Kept rows that it does not use are noted in the graph.
         """
         store = retained_results(graph.spark.sparkContext)
         is_revised = False
@@ -211,7 +207,7 @@ def _why_gone(former: ResultKey, key: ResultKey, store: RetainedResults) -> str:
 
 
 def _read_by(program: Program, df: DataFrame) -> Iterable[DataFrame]:
-    """Return the DataFrames that are still referred to among those that a DataFrame is made from, and itself."""
+    """Return a DataFrame and those that it is made from, as far as they are still referred to."""
     whole = spanning(program)
     number = whole.frame_of(df)
     living = whole.registry.living()

@@ -1,20 +1,18 @@
-"""Carries out the actions of a session through the machine.
-
-The rules, as the code keeps them:
+"""Runs a session's actions under Flink's scheduler.
 
 1. An action whose query is one stage is made as it is, and so is one that only Spark itself can carry out.
-2. The stages of any other query run as a job, except the last one; the action itself runs that.
-3. Of what fails, the rules are those of any line (`carrying_out`). What plain Spark is to carry out is the action as it
-   is, and the line that says so is left out if that fails as well.
-4. What fails in the last stage is raised so, too.
+2. The stages of any other query run as a job, except the last one, which the action itself runs.
+3. Failures follow the rules of any line (`carrying_out`). If plain Spark is to carry the action out, it is made as it
+   is; the line that says so is left out if that fails as well.
+4. Failures of the last stage are raised in the same way.
 5. If a job that keeps rows for later actions fails, the query runs again without keeping any: what plain Spark does not
-   compute for the action must not make it fail. What fails then, too, is plain Spark's own error. If the last stage
+   compute for the action must not make it fail. If it fails again, the error is plain Spark's own. If the last stage
    fails, which may keep columns of text files, the action is made as it is.
 6. What the action itself runs, all of it or its last stage, has a job tag of its own, so that it can be followed and
    cancelled.
-7. An action whose small answer is known, because the same was asked before, runs nothing (`asked_answers`).
-8. What a handler of the user's for a signal raises ends the action, wherever it is.
-9. `toLocalIterator` computes its rows as they are asked for: what becomes of them is told when it is known.
+7. An action whose small answer is known, because it was asked for before, runs nothing (`asked_answers`).
+8. What a signal handler of the user's raises ends the action, wherever it is.
+9. `toLocalIterator` computes its rows as they are asked for: how that ended is told when it is known.
 """
 
 from __future__ import annotations
@@ -68,19 +66,19 @@ if TYPE_CHECKING:
     from flinkmagic.session.job import Job
 
 SPARKS_ERRORS = (PySparkException, Py4JJavaError)
-"""What plain PySpark raises; py4j's own for what PySpark does not know."""
+"""What plain PySpark raises; py4j's error where PySpark converts none."""
 
 _LONG_CALL_SITE = "callSite.long"
-"""What Spark 3.5 to 4.3 keep with each stage and query (`CallSite.LONG_FORM`)."""
+"""Spark 3.5 to 4.3 keep this with each stage and query (`CallSite.LONG_FORM`)."""
 
 _MOST_REPORTS = 1000
 _MOST_GRAPHS = 20
 
 _STOP_EARLY = frozenset({"tail", "toLocalIterator"})
-"""Actions that read partition after partition, and may not read all; others say so by a limit in their query."""
+"""Actions that read partition after partition and may stop early; others that do have a limit in their query."""
 
 _HAS_EFFECTS = frozenset({"foreach", "foreachPartition"})
-"""Actions that call the user's functions for their effects, in the last stage: it is not run again."""
+"""Actions that call the user's functions for their effects in the last stage, which is not run again."""
 
 OBSERVED = "its rows are observed, which Spark itself has to see"
 STREAMING = "it is a stream"
@@ -88,25 +86,19 @@ ONLY_SPARK = "Spark plans its queries itself"
 
 
 class SessionActions:
-    """The actions of a cell, or of a whole session.
+    """Runs the actions of a cell, or of a whole session.
 
     Parameters
     ----------
     options : JobOptions, optional
-        How their queries are compiled and run.
-    listener : ActionListener, optional
-        Learns of each of them.
-
-    Attributes
-    ----------
-    reports : deque of ActionReport
-        What became of the last actions, oldest first.
+        By default those of a session whose results are retained.
     """
 
     def __init__(self, options: JobOptions | None = None, listener: ActionListener | None = None) -> None:
         self._options = options or JobOptions(retain="session")
         self._listener = listener
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
+        """Oldest first."""
 
     def run(self, call: ActionCall) -> Any:
         """Carry out an action, and return what plain PySpark returns."""
@@ -128,16 +120,16 @@ class SessionActions:
         return answer
 
     def read(self, call: ReadCall) -> DataFrame:
-        """Make a DataFrame of files; what Spark has found out about the same files is known (`known_schemas`)."""
+        """Make a DataFrame of files; schemas inferred before are reused (`known_schemas`)."""
         return read_files(call) if self._options.retain == "session" else call.run_plainly()
 
     def _asked(self, call: ActionCall) -> AskedAnswer | Exception | None:
-        """Return what an action asks for; None if that has no key, or an error if the look-up failed."""
+        """Return the answer that an action asks for; None if it has no key, or the error if the look-up failed."""
         if self._options.retain != "session":
             return None
         try:
             return asked(call)
-        except Exception as error:  # the action finds out by itself what is wrong
+        except Exception as error:  # the action itself raises what is wrong
             if is_from_signal(error):
                 raise
             return error
@@ -167,7 +159,7 @@ class SessionActions:
                 texts.ended(seconds)
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
-        """Compile an action's query; return why not, if it has no stages for us."""
+        """Compile an action's query; return the reason if it has no stages for us."""
         kind = action_kind(call.method)
         if kind is None:
             return ONLY_SPARK
@@ -186,7 +178,7 @@ class SessionActions:
         return ONE_STAGE if graph.is_single_stage and not texts.are_columns else graph
 
     def _compiled(self, call: ActionCall, df: DataFrame, texts: TextReads) -> ActionGraph:
-        """Compile a query; what it keeps for later actions has a key by which they find it."""
+        """Compile a query; later actions find what it keeps by its key."""
         reread = RereadFrames.of(df.sparkSession.sparkContext)
         graph = ActionGraph(self._program(call, df, texts.query), call.method, self._options)
         while reread.revise(graph):
@@ -195,7 +187,7 @@ class SessionActions:
         return graph
 
     def _program(self, call: ActionCall, df: DataFrame, sources: SourceQuery | None = None) -> Program:
-        """Return the cell's program with the query as its only result: its calls are the labels of operators."""
+        """Return the cell's program, whose calls label the operators, with the query as its only result."""
         program = call.program()
         program.spark = df.sparkSession
         program.results = {"result": df}
@@ -208,7 +200,7 @@ class SessionActions:
         return program
 
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
-        """Compile a query again whose job failed, now as plain Spark plans it (rule 5)."""
+        """Compile a query whose job failed again, as plain Spark plans it (rule 5)."""
         program = self._program(call, next(iter(graph.program.results.values())))  # type: ignore[union-attr]
         program.reread = {}
         return ActionGraph(program, call.method, self._options)
@@ -300,7 +292,7 @@ class SessionActions:
     def _answer_plainly(
         self, call: ActionCall, report: ActionReport, started: float, error: BaseException | None = None
     ) -> Any:
-        """Make an action as it is, as ours has failed; `error` is told if plain Spark does not fail."""
+        """Make an action as it is after ours has failed; the user is told `error` if plain Spark does not fail."""
         try:
             with self._watched(call):
                 answer = _run_plainly(call)
@@ -313,7 +305,7 @@ class SessionActions:
 
     @contextmanager
     def _watched(self, call: ActionCall) -> Iterator[CallWork]:
-        """Let the listener follow and cancel what Spark runs in a block for the action itself."""
+        """Let the listener follow and cancel what Spark runs for the action itself in a block."""
         sc = call.df.sparkSession.sparkContext
         work = CallWork(sc)
         if self._listener is None or sc._jsc is None:  # stopped: the call says so
@@ -344,7 +336,7 @@ class SessionActions:
             raise NotDeployedError(call.text) from error
 
     def _noted(self, call: ActionCall, report: ActionReport, started: float, answer: Any) -> Any:
-        """Note what became of an action, and return what it returns."""
+        """Report an action that has ended, and return its answer."""
         if call.method != "toLocalIterator":
             self._note(report, started)
             return answer
@@ -377,7 +369,7 @@ class SessionActions:
         if self._listener is not None:
             self._listener.action_done(report)
         self.reports.append(report)
-        if len(self.reports) > _MOST_GRAPHS:  # a graph holds a job, and that what it keeps
+        if len(self.reports) > _MOST_GRAPHS:  # a graph holds a job, which holds what it keeps
             self.reports[-1 - _MOST_GRAPHS] = replace(self.reports[-1 - _MOST_GRAPHS], graph=None)
         return report
 
@@ -399,13 +391,13 @@ def _run_plainly(call: ActionCall) -> Any:
 
 @contextmanager
 def _noting(call: ActionCall) -> Iterator[None]:
-    """Note what later actions may use of one that is over: its answer, or its error, stays if that fails."""
+    """Note what later actions may use of one that is over. If that fails, its answer or error stands."""
     try:
         yield
     except Exception as error:
         if is_from_signal(error):
             raise
-        if call.df.sparkSession.sparkContext._jsc is not None:  # else nothing is there for later ones
+        if call.df.sparkSession.sparkContext._jsc is not None:  # else there is nothing for later ones
             print(lines_visible(not_noted(call.text, str(call.location), error)), file=sys.stderr)
 
 
@@ -418,7 +410,7 @@ def _finished(call: ActionCall, df: DataFrame, graph: ActionGraph) -> FinishedQu
 
 @contextmanager
 def _stack_of(call: ActionCall, sc: SparkContext) -> Iterator[None]:
-    """Let Spark keep the user's line with the last stage and its query, instead of the JVM's stack up to py4j."""
+    """Make Spark keep the user's line with the last stage and its query, instead of the JVM's stack up to py4j."""
     before = sc.getLocalProperty(_LONG_CALL_SITE)
     sc.setLocalProperty(_LONG_CALL_SITE, f"{call.text} ({call.location})")
     try:

@@ -1,10 +1,10 @@
-"""The writes of a session: they read what earlier lines have kept, and keep what later ones may read.
+"""Runs a session's writes, which read what earlier lines have kept, and keep what later ones may read.
 
 The rules are those of actions (`reread_frames`), and two more:
 
 1. A write whose job fails while it keeps rows, before anything of it is written, runs again without keeping any.
-2. A write of what is split neither reads nor keeps any: each row belongs to one selection only as long as one job
-   computes them all.
+2. A write of a selection of split rows neither reads nor keeps any: each row belongs to one selection only as long as
+   one job computes them all.
 """
 
 from __future__ import annotations
@@ -35,15 +35,6 @@ class SessionWrite:
     ----------
     program : Program
         The cell's program with the write as its only sink.
-    name : str
-        The name of its job.
-    options : JobOptions
-        How it is compiled and run.
-
-    Attributes
-    ----------
-    graph : LineGraph
-        Its graph; another one if it has run again.
     """
 
     def __init__(self, program: Program, name: str, options: JobOptions) -> None:
@@ -53,9 +44,10 @@ class SessionWrite:
         self._reread = RereadFrames.of(program.spark.sparkContext)
         self._texts = TextReads(program.spark.sparkContext, "write")
         self.graph: LineGraph
+        """Another one if the write has run again."""
 
     def _first(self) -> Job:
-        """Compile it, and run it."""
+        """Compile the write, and run it."""
         program, keeps = self._program, self._options.retain == "session"
         if keeps and len(program.writes) == 1 and not spanning(program).selections:
             self._reread.leave_to_spark(program.spark)
@@ -71,7 +63,7 @@ class SessionWrite:
         self._program.sources = self._texts.of(self._program.writes[-1].df)
 
     def _note(self, job: Job) -> None:
-        """Note what its job has read and kept."""
+        """Note what the job has read and kept."""
         seconds = time.monotonic() - self._started
         Ledger.of(self._program.spark.sparkContext).note(seconds, job.saved_seconds)
         self._texts.ended(seconds)
@@ -85,7 +77,7 @@ class SessionWrite:
         return [*self._remarks, *texts, *self.graph.remarks(job)]
 
     def run(self, watch: Callable[[Job], object]) -> Job:
-        """Run it, and return its job when it has finished; `watch` is called with each job that runs.
+        """Run the write, and return its job when it has finished; `watch` is called with each job that runs.
 
         Raises
         ------
@@ -99,7 +91,7 @@ class SessionWrite:
         return job
 
     def _without_keeping(self, job: Job, error: BaseException) -> Job | None:
-        """Run it again without keeping rows, if its job has failed because of rule 1."""
+        """Run the write again without keeping rows, if rule 1 says so."""
         kept = [*(boundary.name for boundary in self.graph.boundaries), *self._texts.names]
         if not kept or self._has_begun():
             return None

@@ -1,8 +1,8 @@
-"""What a line reads of text sources, and what of their columns it keeps for later ones (`reuse.source_columns`).
+"""Decides which columns of its text sources a line reads from, or keeps for, other lines (`reuse.source_columns`).
 
 1. The first action that reads a source reads it as plain Spark does; the next ones may keep of it what they read.
-2. What that costs is a stake, and what kept columns save pays it back (`ledger`).
-3. An action that asks for a few rows keeps nothing if it may stop early; if its query is one stage it is left to Spark.
+2. The cost is a stake, which the savings by kept columns pay back (`ledger`).
+3. An action that asks for a few rows keeps nothing if it may stop early; if its query is one stage, Spark runs it.
 4. A write reads kept columns, and keeps none: it could not run again if it failed for that.
 """
 
@@ -23,10 +23,10 @@ _A_FEW_ROWS = frozenset(
 )
 
 _KEEP_NOTHING = frozenset({"write", "tail", "toLocalIterator"})
-"""A write could not run again if it failed for that; the others may not read all, with no limit in their query."""
+"""A write could not run again if it failed for that; the others may stop early without a limit in their query."""
 
 LEAST_SECONDS = 0.1
-"""What is parsed faster than this is not worth planning a query of one stage ourselves."""
+"""Text that is parsed faster is not worth planning a query of one stage ourselves."""
 
 
 class TextReads:
@@ -34,10 +34,8 @@ class TextReads:
 
     Parameters
     ----------
-    sc : SparkContext
-        The session's.
     method : str
-        The action; ``"write"`` for a write.
+        Of the action; ``"write"`` for a write.
     """
 
     def __init__(self, sc: SparkContext, method: str) -> None:
@@ -47,7 +45,7 @@ class TextReads:
         self.query: SourceQuery | None = None
 
     def of(self, df: DataFrame) -> SourceQuery | None:
-        """Find those of its query, anew each time that it is compiled."""
+        """Find the text sources of the line's query, anew each time that it is compiled."""
         self.query = SourceColumns.of(self._sc).query(df, self._room)
         return self.query
 
@@ -58,7 +56,7 @@ class TextReads:
 
     @property
     def pay_alone(self) -> bool:
-        """Whether a query of one stage is worth planning for them."""
+        """Whether a query of one stage is worth planning for its text sources alone."""
         if self.query is None or self._takes_few:
             return False
         return any(
@@ -68,7 +66,7 @@ class TextReads:
 
     @property
     def are_columns(self) -> bool:
-        """Whether kept columns of them are read, or columns are kept."""
+        """Whether kept columns are read, or columns are kept."""
         return self.query is not None and self.query.reads_columns
 
     @property
@@ -80,7 +78,7 @@ class TextReads:
 
     @property
     def note(self) -> str:
-        """What the user should know of them, once the action has run."""
+        """What to tell the user once the action has run."""
         if self.query is None:
             return ""
         read = [source for source, _ in self.query.spared()]
@@ -88,13 +86,13 @@ class TextReads:
         return "; ".join(text(", ".join(one.name for one in sources)) for sources, text in told if sources)
 
     def give_up(self) -> None:
-        """Neither read nor keep columns of them any more: with these the action failed."""
+        """Neither read nor keep columns any more: the action failed with them."""
         if self.query is not None:
             self.query.give_up()
             self.query = None
 
     def ended(self, seconds: float) -> None:
-        """Note that the action is over, which took some seconds."""
+        """Note that the action is over, after so many seconds."""
         if self.query is None:
             return
         for source, spared in self.query.spared():

@@ -1,7 +1,7 @@
-"""Makes ready what the first action of a session needs, before somebody waits for it.
+"""Prepares what the first action of a session needs, before anybody waits for it.
 
-Our Java classes are compiled in the session's driver when they are first asked for, and our modules are imported then.
-For the first action that would be all of them, one after the other.
+Our Java classes are compiled in the session's driver, and our modules imported, when they are first needed: for the
+first action all of them, one after the other.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LOCK = threading.Lock()
 
 
 def warm_up(spark: SparkSession | None) -> threading.Thread | None:
-    """Begin to make a session ready for actions, once for each SparkContext; return the thread that does so.
+    """Begin to prepare a session for actions, once for each SparkContext; return the thread that does so.
 
-    It starts no Spark job and touches nothing of the session's. What fails here fails again, and is told of, when it is
+    It starts no Spark job and changes nothing in the session. What fails here fails again, and is reported, when it is
     needed. If there is no session yet, modules are imported: while a JVM starts, Python has nothing to do.
     """
     if spark is None:
