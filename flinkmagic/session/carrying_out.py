@@ -1,11 +1,11 @@
-"""How a job carries out a line: an action, a write, what a batch of a stream writes.
+"""Runs a line (an action, a write, the writes of a stream's batch) as a job.
 
-1. If something of ours fails before a stage has run, plain Spark is to carry the line out, and a line says so.
+1. If something of ours fails before a stage has run, plain Spark is to carry the line out, and the user is told.
 2. What Spark raises in a stage is raised as the plain line raises it, with a note that names the line and the vertex.
-3. What fails after a stage has run and is not Spark's is a mistake of ours.
-4. A job that has failed may have another one that does without what it has failed for. One that was cancelled has none.
-5. Whatever ends the wait for a job cancels the job, and is raised when that has ended. A superstep of a loop waits so,
-   too.
+3. Any other failure after a stage has run is our bug.
+4. A failed job may be followed by another one that does without what made it fail; a cancelled job is not.
+5. Whatever ends the wait for a job cancels the job, and is raised when the job has ended. This holds for a superstep of
+   a loop, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class LineJob(Protocol):
-    """What is asked of the job of a line (see `Job`)."""
+    """What is needed of the job of a line (see `Job`)."""
 
     @property
     def status(self) -> JobStatus: ...
@@ -51,24 +51,16 @@ _Job = TypeVar("_Job", bound=LineJob)
 
 @dataclass(frozen=True)
 class Line:
-    """A line as messages name it.
-
-    Attributes
-    ----------
-    text : str
-        The call as it was written, or what it does.
-    where : str
-        Where it stands.
-    is_several : bool
-        Whether it represents several lines: an error then names the one of the vertex that failed.
-    """
+    """A line as messages name it."""
 
     text: str
+    """The call as it was written, or what it does."""
     where: str
     is_several: bool = False
+    """Whether it represents several lines: an error then names the line of the vertex that failed."""
 
     def say_plain(self, cause: BaseException) -> None:
-        """Say that plain Spark has carried the line out, and why."""
+        """Tell the user that plain Spark has carried the line out, and why."""
         print(lines_visible(ran_plainly(self.text, self.where, cause)), file=sys.stderr)
 
 
@@ -82,19 +74,15 @@ def carry_out(
 
     Parameters
     ----------
-    line : Line
-        The line.
     run : callable
         Compiles and runs the job, and returns it immediately.
-    watch : callable
-        Called with each job that runs.
     again : callable
-        Called with a job that has failed and with why; runs another one if that may succeed, else returns None.
+        Called with a failed job and its error; runs another one if that may succeed, else returns None.
 
     Raises
     ------
     NotDeployedError
-        If plain Spark is to carry the line out; its cause is why.
+        If plain Spark is to carry the line out; its cause says why.
     PySparkException, Py4JJavaError
         What Spark has raised.
     ActionCancelledError, ActionFailedError
@@ -116,7 +104,7 @@ def carry_out(
 
 
 def wait_or_cancel(job: _Job, watch: Callable[[_Job], object] = lambda _: None) -> None:
-    """Wait for the end of a job (rule 5); `watch` is called with it before."""
+    """Wait for the end of a job (rule 5), after calling `watch` with it."""
     try:
         watch(job)
         job.wait()
@@ -127,7 +115,7 @@ def wait_or_cancel(job: _Job, watch: Callable[[_Job], object] = lambda _: None) 
 
 
 def root_error(job: LineJob) -> BaseException | None:
-    """Return why a job has failed; None if it has not."""
+    """Return the error that made a job fail; None if it has not failed."""
     entries = job.exceptions() if job.status is JobStatus.FAILED else ()
     return entries[-1].root.error if entries else None
 
@@ -145,7 +133,7 @@ def _started(line: Line, run: Callable[[], _Started]) -> _Started:
 
 
 def _failure(line: Line, job: LineJob) -> Exception:
-    """Return what a job that has not finished raises (rules 1 to 3)."""
+    """Return the error of a job that has not finished (rules 1 to 3)."""
     failed = root_error(job)
     if failed is None:
         return ActionCancelledError(line.text, line.where)

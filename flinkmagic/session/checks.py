@@ -1,4 +1,4 @@
-"""What can be checked in a user's input before anything is compiled."""
+"""Checks a user's input before anything is compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_NAME = "job"
 """The name of an unnamed graph."""
 
 WHOLE = "session"
-"""The name of the graph of all that a session has defined."""
+"""The name of the graph of everything that a session has defined."""
 
 FORMATS = (".svg", ".dot", ".txt", ".json")
 """The suffixes of files that a graph can be written to."""
@@ -21,18 +21,18 @@ FORMATS = (".svg", ".dot", ".txt", ".json")
 
 ON, OFF = "on", "off"
 RESERVED = frozenset({ON, OFF})
-"""What `%flinkgraph` takes for itself: the words that turn the session mode on and off."""
+"""`%flinkgraph`'s own words, which turn the session mode on and off."""
 
 
 def check_name(name: str) -> str:
-    """Return a graph's name, which must be able to be a variable.
+    """Return a graph's name, which must be usable as a variable.
 
     Raises
     ------
     InvalidValueError
         If it is no identifier, or a keyword.
     ReservedNameError
-        If `%flinkgraph` would take it for one of its own words.
+        If it is one of `%flinkgraph`'s own words.
     """
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         expected = "a Python identifier and no keyword, such as delays"

@@ -1,4 +1,4 @@
-"""`flinkmagic.compile` and what it returns."""
+"""Compiles programs to Flink's graphs, and runs them (`flinkmagic.compile`)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def compile(
     name : str, optional
         The graph's name, a Python identifier. The program's own name by default.
     on_progress : callable, optional
-        Called with the number of sinks that are planned and the number of all, after each of them.
+        Called after each sink is planned, with the number of planned sinks and of all.
     **options
         The options of a graph; each has its entry here when the module is loaded.
 
@@ -96,7 +96,7 @@ def compile(
     Raises
     ------
     UserError
-        One of its subclasses for each thing that cannot be compiled; its text says what and where.
+        If something cannot be compiled: one of its subclasses, whose text says what and where.
     """
     if name is not None:
         check_name(name)
@@ -105,7 +105,7 @@ def compile(
 
 
 def start_stream(stream: DeferredStream, spark: SparkSession, cell: CellSource | None, **options: Any) -> None:
-    """Start a query of a program that is still captured: the run of its graph takes it over.
+    """Start a query of a program that is still being captured: the run of its graph takes it over.
 
     `options` are those with which the graph will be compiled.
     """
@@ -164,17 +164,17 @@ class CompiledGraph:
 
     @property
     def execution_graph(self) -> ExecutionGraph:
-        """One vertex for each parallel subtask: from the last run, or before a run as compiled."""
+        """One vertex for each parallel subtask: from the last run, or as compiled if there is none."""
         return self.jobs[-1].execution_graph if self.jobs else self._compiled
 
     def run(self, wait: bool = True, *, only: Iterable[str] | None = None, full: bool = False) -> Job:
         """Deploy the graph on the session's SparkContext.
 
-        The streaming queries of a graph have started when this returns. One that Spark refuses to start leaves the
-        others alone: they run, and then what Spark raises for it is raised.
+        The streaming queries of a graph have started when this returns. If Spark refuses to start one, the others run,
+        and then Spark's error is raised.
 
-        The first run takes the plan that was compiled. A later one plans again, because a finished plan's shuffles
-        represent its inputs as they were then.
+        The first run uses the compiled plan. A later one plans again, because a finished plan's shuffles represent its
+        inputs as they were then.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class CompiledGraph:
             earlier write that one of them must follow runs too, unless a run of this graph has written it. The others
             stay as they are.
         full : bool
-            Compute and write all of that, whatever earlier runs, or a folder for checkpoints, hold of it.
+            Compute and write all of it, even what earlier runs or a checkpoint folder hold.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class CompiledGraph:
         return apart or job
 
     def launch(self, *, only: Iterable[str] | None = None, full: bool = False) -> Job:
-        """Run the graph and return immediately, also where some of its queries could not start: the job knows that."""
+        """Run the graph and return immediately, even if some of its queries could not start: the job knows that."""
         with self._starting:
             if self.jobs and not self.jobs[-1].status.is_terminal:
                 raise JobRunningError(self.name)
@@ -235,7 +235,7 @@ class CompiledGraph:
                 job = Job(
                     self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full, starts=starts
                 )
-                # A job that could not be started does not belong to the graph: it would count as running forever.
+                # A job that could not be started does not belong to the graph, where it would count as running forever.
                 job._start()
             except BaseException:
                 starts.stop()
@@ -249,18 +249,18 @@ class CompiledGraph:
         return job
 
     def run_apart(self) -> Job | None:
-        """Run what the last run has not done, and share nothing any more, if it has failed only for what it shared.
+        """Run the rest of the last run without sharing, if it has failed only because of what it shared.
 
-        Plain Spark computes nothing for several sinks, so nothing of that may fail them. Returns immediately.
+        Plain Spark computes nothing for several sinks, so no shared result may make them fail. Returns immediately.
 
         Returns
         -------
         Job, optional
-            None if that is not why it has failed, or if it has not.
+            None if the last run has not failed, or for another reason.
         """
         last = self.jobs[-1]
         names = last.failed_to_keep()
-        if not names or (isinstance(self.program, Program) and self.program.selections):  # which have to share
+        if not names or (isinstance(self.program, Program) and self.program.selections):  # they must share
             return None
         if is_cancelled(last.exceptions()[-1].root.error):  # by the user, at Spark
             return None
@@ -282,7 +282,7 @@ class CompiledGraph:
         return starts
 
     def sink_names(self) -> list[str]:
-        """Return, for each sink, what `run` takes for it in `only`."""
+        """Return the name of each sink in `run(only=...)`."""
         return sink_words(self.sinks)
 
     def _select(self, only: Iterable[str]) -> SelectedSinks:
@@ -293,19 +293,19 @@ class CompiledGraph:
         return [sink.write for sink in self.sinks if sink.index in run and sink.write is not None]
 
     def _part(self, run: frozenset[int]) -> JobGraph:
-        """Return what of the job graph the sinks of a run need."""
+        """Return the part of the job graph that the sinks of a run need."""
         if len(run) == len(self.sinks):
             return self.job_graph
         vertex_of = {node.id: vertex.id for vertex in self.job_graph.vertices.values() for node in vertex.operators}
         return with_ancestors(self.job_graph, [vertex_of[self.sinks[index].transformation_id] for index in run])
 
     def only_shown(self) -> tuple[str, ...]:
-        """Return the results that only read, filter and project: a cell shows them, without computing them."""
+        """Return the results that only read, filter and project: a cell shows them without computing them."""
         shared = {name for stage in self.shared for name in stage.sinks}
         return tuple(sink.name for sink in self.sinks if sink.only_reads and sink.name not in shared)
 
     def summary(self) -> str:
-        """Return what the graph holds, in a line, and after a run its outcome, sink by sink."""
+        """Return what the graph holds in one line, and after a run its outcome, sink by sink."""
         lines = [f"{self.name}: {self._headline()}", *self._notes()]
         if self.jobs:
             lines += self.jobs[-1].report()
@@ -314,7 +314,7 @@ class CompiledGraph:
         return lines_visible("\n".join(lines))
 
     def views(self) -> tuple[GraphView, ...]:
-        """Return the stream, job and execution graph as readers see them, without states."""
+        """Return the stream, job and execution graphs as readers see them, without states."""
         if self._views is None:
             self._views = (
                 with_loops(stream_view(self.stream_graph, self.job_graph), self.stream_graph),
@@ -330,12 +330,11 @@ class CompiledGraph:
         Parameters
         ----------
         kind : {"stream", "job", "execution", "regions"}
-            Which one.
 
         Raises
         ------
         UnknownNameError
-            For any other.
+            If there is no such kind.
         """
         for view in self.views():
             if view.kind == kind:
@@ -347,7 +346,7 @@ class CompiledGraph:
         return to_dot(self.view(view))
 
     def to_svg(self, path: str | Path | None = None, view: str = "job") -> str:
-        """Return one of the graphs as an SVG picture, and write it to `path` too, if given."""
+        """Return one of the graphs as an SVG picture, and also write it to `path` if given."""
         picture = to_svg(self.view(view))
         if path is not None:
             Path(path).write_text(picture, encoding="utf-8")
@@ -369,7 +368,7 @@ class CompiledGraph:
         Raises
         ------
         InvalidValueError
-            For any other suffix.
+            If the suffix is another one.
         """
         writers: dict[str, Callable[[], str]] = {
             ".svg": lambda: self.to_svg(view=view),
@@ -386,9 +385,9 @@ class CompiledGraph:
     def mime_bundle(
         self, snapshot: JobSnapshot | None = None, kind: str | None = None, *, notes: Sequence[str] = ()
     ) -> Mapping[str, str]:
-        """Return pictures and text for a notebook's output, painted with a job's states if a snapshot is given.
+        """Return pictures and text for a notebook's output, with the states of a job if a snapshot is given.
 
-        `kind` names the one graph that is shown; by default all are, the job graph open. `notes` come first.
+        `kind` names the only graph to show; by default all are shown, with the job graph open. `notes` come first.
         """
         views = [view for view in self.views() if kind is None or view.kind == kind]
         if not views:
@@ -417,7 +416,7 @@ class CompiledGraph:
         return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
-        """Plan, and make the graphs. They show the plan of the next run."""
+        """Plan the next run, and make the graphs, which show its plan."""
         program = spanning(self.program) if isinstance(self.program, Program) else self.program
         planned = planned_job(program, self.name, self.options, self._origin, on_progress)
         self._unused_plan = planned

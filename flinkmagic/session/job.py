@@ -1,4 +1,4 @@
-"""A run of a compiled graph."""
+"""Runs a compiled graph on the session's SparkContext."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Job:
     execution_graph : ExecutionGraph
         The states of this run; changed by the job's own thread while it runs.
     streams : tuple of BatchRuns
-        Of a job of streams: what carries out the functions of `foreachBatch`, query by query.
+        What runs the functions of `foreachBatch`, query by query.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Job:
         self.streams = tuple(start.batches for start in starts.made.values() if start.batches is not None)
         self._start_errors = tuple(starts.errors.values())
         self._deployment = _deployment(name, planned, execution_graph, spark, options, starts, full=full)
-        # Kept rows and shuffle files live as long as this job can be asked for them.
+        # Kept rows and shuffle files live as long as this job is reachable.
         self._names = names
         self._are_names_bound = threading.Event()
         weakref.finalize(self, _release_when_over, self._deployment, names)
@@ -91,19 +91,19 @@ class Job:
         return self._deployment.status
 
     def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job is over, or for `timeout` seconds at most; return its status then."""
+        """Wait until the job is over, or for `timeout` seconds at most; return its status."""
         status = self._deployment.wait(timeout)
         if self._deployment.termination_future.done():
             self._are_names_bound.wait()
         return status
 
     def check_starts(self) -> None:
-        """Raise what Spark raised for a query that could not start; the others run."""
+        """Raise Spark's error for a query that could not start; the others run."""
         if self._start_errors:
             raise self._start_errors[0]
 
     def is_ending(self) -> bool:
-        """Return whether the streaming queries of this job have all ended, and none will be started again."""
+        """Return whether all streaming queries of this job have ended, and none will be restarted."""
         return isinstance(self._deployment, StreamingDeployment) and not self._deployment.has_active_queries()
 
     def cancel(self) -> None:
@@ -128,7 +128,7 @@ class Job:
         return [sink for sink in self.sinks if sink.transformation_id not in operators]
 
     def _operators(self, vertices: Iterable[int]) -> set[int]:
-        """Return the ids of the operators of job vertices, which are given by their indices."""
+        """Return the ids of the operators of the job vertices with these indices."""
         job_vertices = self.execution_graph.job_vertices
         return {node.id for index in vertices for node in job_vertices[index].job_vertex.operators}
 
@@ -142,7 +142,7 @@ class Job:
         Parameters
         ----------
         name : str
-            The name of the DataFrame in the program.
+            Of the DataFrame in the program.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class Job:
         ResultNotReadyError
             If it has not been computed (yet).
         ResultLeftOutError
-            If it is not part of this run.
+            If this run leaves it out.
         ResultReleasedError
             After `release`.
         """
@@ -163,7 +163,7 @@ class Job:
         self._deployment.release()
 
     def restore_names(self) -> None:
-        """Bind the names that refer to kept rows to their definitions again."""
+        """Bind names that refer to kept rows to their definitions again."""
         if self._names is not None:
             self._names.restore()
 
@@ -192,7 +192,7 @@ class Job:
             status=info.job_status.value,
             name=self.name,
             elapsed_ms=ended_ms - started_ms,
-            # Spark reports a task's launch before it reports that the core's last task has ended.
+            # Spark reports a task's launch before the end of the core's last task.
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
             started_at_ms=started_ms,
@@ -206,20 +206,20 @@ class Job:
         )
 
     def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
-        """Return the last 100 batches of each streaming query, oldest first, by its name; nothing in mode batch."""
+        """Return the last 100 batches of each streaming query by its name, oldest first; nothing in mode batch."""
         return {name: seen.batches for name, seen in self._queries()}
 
     def reused(self) -> list[str]:
-        """Return the ids of the job vertices that did not run, because their results, or later ones, existed."""
+        """Return the ids of the job vertices that did not run because their results, or later ones, existed."""
         return [self.execution_graph.job_vertices[index].id for index in sorted(self._deployment.taken_up.finished)]
 
     @property
     def saved_seconds(self) -> float:
-        """How long it took to make what this job did not compute again."""
+        """How long the results that this job did not compute again once took."""
         return self._deployment.taken_up.saved_seconds
 
     def failed_to_keep(self) -> list[str]:
-        """Return the names of the shared DataFrames for whose rows alone the job has failed."""
+        """Return the names of the shared DataFrames if the job has failed only because of their rows."""
         return [boundary.name for boundary in self._deployment.failed_to_keep()]
 
     def not_retained(self) -> dict[str, str]:
@@ -231,9 +231,9 @@ class Job:
         return self._deployment.not_used
 
     def report(self) -> list[str]:
-        """Return the outcome of the job, sink by sink; what ran differently from the plan; then what was uneven.
+        """Return the job's outcome, sink by sink; what ran differently from the plan; then what was uneven.
 
-        Uneven are the widest skew, spills and the slowest task.
+        This is the widest skew, spills and the slowest task.
         """
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
@@ -258,7 +258,7 @@ class Job:
         return lines
 
     def _ended_with_their_stage(self) -> int:
-        """Return how many tasks have failed only because Spark ended them together with a failed one."""
+        """Return how many tasks failed only because Spark ended them together with a failed one."""
         graph = self.execution_graph
         failures = [failure for entry in self.exceptions() for failure in (entry.root, *entry.concurrent)]
         last = {failure.vertex: failure.error for failure in failures if failure.vertex is not None}
@@ -266,18 +266,18 @@ class Job:
         return sum(graph.state[vertex] == ExecutionState.FAILED.value for vertex in aborted)
 
     def batches(self) -> list[BatchReport]:
-        """Return what became of the last batches of `foreachBatch`, oldest first, query by query.
+        """Return how the last batches of `foreachBatch` ended, oldest first, query by query.
 
-        Only the newest one of each query has its graphs, as `graphs`.
+        Only the newest one of each query has its `graphs`.
         """
         return [report for stream in self.streams for report in stream.reports()]
 
     def edges(self) -> list[EdgeBytes]:
-        """Return the real sizes of the exchanges that are written by now, partition by partition."""
+        """Return the real sizes of the exchanges that are written so far, partition by partition."""
         return edges(self.execution_graph, self._deployment.partition_bytes())
 
     def _queries(self) -> list[tuple[str, QuerySeen]]:
-        """Return what is known of each query; Spark is asked now, and never calls by itself."""
+        """Return what is known of each query. This asks Spark, which never calls by itself."""
         if not isinstance(self._deployment, StreamingDeployment):
             return []
         return [(self.sinks[index].name, seen) for index, seen in self._deployment.queries().items()]
@@ -343,7 +343,7 @@ def _bind_names(
     are_bound: threading.Event,
     _: Future[JobStatus],
 ) -> None:
-    """Bind the names at the end, on the job's thread."""
+    """Bind the names when the job ends, on its thread."""
     try:
         if names is not None:
             names.bind(deployment)
@@ -378,7 +378,7 @@ def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
 
 
 def _amounts(state: DeploymentSnapshot) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:
-    """Return what each task did: its vertex, start, end, rows and bytes; sampling does not count."""
+    """Return the vertex, start, end, rows and bytes of each task, without sampling."""
     for task in state.tasks:
         if task.role != "helper" and task.state is ExecutionState.FINISHED:
             amounts = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)

@@ -1,8 +1,8 @@
-"""The loops of this process in the graphs that go on from their rows.
+"""Draws this process's loops in the stream graphs that read their results.
 
-A loop runs on its line; the graph of the cell begins with the persistent result that it has left. In the stream graph,
-what is known of the loop is drawn before it: Flink's head, step and tail, and the edge that feeds back. Its jobs are
-its own, one for each superstep, so the job graph and the execution graph of the cell do not have it.
+A loop runs on its line; the graph of the cell begins with the persistent result that it has left. The stream graph
+shows the loop before that: Flink's head, step and tail, and the feedback edge. The job graph and the execution graph of
+the cell do not contain it, because its jobs are its own, one for each superstep.
 """
 
 from __future__ import annotations
@@ -19,30 +19,24 @@ if TYPE_CHECKING:
     from flinkmagic.graph.stream_graph import StreamGraph, StreamNode
 
 MOST = 100
-"""How many are known; as a loop holds no rows here, one costs some kilobytes."""
+"""At most so many loops are known. A loop holds no rows here, and costs some kilobytes."""
 
 
 @dataclass(frozen=True)
 class KnownLoop:
-    """What is known of a loop that has ended.
-
-    Attributes
-    ----------
-    view : GraphView
-        Its stream graph.
-    told : str
-        Its name, how many supersteps there were, and how they ended.
-    """
+    """A loop that has ended."""
 
     view: GraphView
+    """Of its stream graph."""
     told: str
+    """Its name, how many supersteps there were, and how they ended."""
 
 
 _KNOWN: OrderedDict[str, KnownLoop] = OrderedDict()
 
 
 def remember(dataset_id: str, loop: KnownLoop) -> None:
-    """Know a loop by the persistent result that it has left."""
+    """Remember a loop by the persistent result that it has left."""
     _KNOWN[dataset_id] = loop
     while len(_KNOWN) > MOST:
         _KNOWN.popitem(last=False)

@@ -1,4 +1,4 @@
-"""From what is given to `compile` to the planned job of its mode."""
+"""Checks what is given to `compile`, and plans the job of its mode."""
 
 from __future__ import annotations
 

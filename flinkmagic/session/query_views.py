@@ -1,4 +1,4 @@
-"""What the batches of streaming queries have shown, for views and reports."""
+"""Shows the batches of streaming queries in views and reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def query_view(name: str, seen: QuerySeen) -> QueryView:
-    """Return a query with its running batch, the last one, and how that went over time."""
+    """Return the view of a query: its running batch, the last one, and their course over time."""
     if not seen.batches:
         return QueryView(name, _doing(None, seen.tasks))
     return QueryView(name, _doing(seen.batches[-1], seen.tasks), tuple(_facts(seen.batches)))
@@ -56,7 +56,7 @@ def _facts(batches: Sequence[BatchProgress]) -> list[QueryFact]:
 
 
 def _phases(batches: Sequence[BatchProgress]) -> list[QueryFact]:
-    """Return the phases that took longest over all batches first: their order does not change with each of them."""
+    """Return the phases, longest over all batches first, so that their order does not change with each batch."""
     courses = {
         phase: tuple(float(batch.phases_ms.get(phase, 0)) for batch in batches)
         for phase in sorted({phase for batch in batches for phase in batch.phases_ms})

@@ -1,13 +1,13 @@
-"""The names of results and boundaries after a run: they refer to what was computed, as after ``persist()``.
+"""Binds the names of results and boundaries, after a run, to the rows that it computed, as after ``persist()``.
 
-1. A name is bound again only if it still names the very DataFrame of the program, in the namespace in which the program
-   was captured, and only after a run that has finished. A program that was captured without a namespace of its own (a
-   ``with`` block in a function, for example) keeps its names: a block of Python code does not change variables.
-2. What it is bound to has the very same columns (by expression id: a column that was taken from the DataFrame before is
-   still one of its columns), belongs to the user's own session, and reads the kept rows.
-3. When the rows are released, and when the graph runs again, names that still refer to kept rows refer to their
+1. A name is bound only if it still names the program's own DataFrame, in the namespace in which the program was
+   captured, and only after a run that has finished. A program captured without a namespace of its own (such as a
+   ``with`` block in a function) keeps its names: a block of Python code does not change variables.
+2. The new DataFrame has the same columns (by expression id: a column taken from the DataFrame before is still one of
+   its columns), belongs to the user's own session, and reads the kept rows.
+3. When the rows are released, and when the graph runs again, names that still refer to kept rows are bound to their
    definitions again.
-4. Only names do this. A DataFrame that is defined again, even an equal one, is computed again.
+4. Only names are bound. A DataFrame that is defined again, even an equal one, is computed again.
 
 IPython's own names (``_``, ``_12``) begin with an underscore and are left alone.
 """
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 
 
 class Rebinding:
-    """The names of one run.
-
-    Parameters
-    ----------
-    program : Program
-        What was captured, with its namespace.
-    """
+    """The names of one run."""
 
     def __init__(self, program: Program) -> None:
         assert program.namespace is not None
@@ -47,7 +41,7 @@ class Rebinding:
         self._is_over = False
 
     def bind(self, deployment: Deployment) -> None:
-        """Bind names to what a deployment that is over has kept."""
+        """Bind names to the rows that a finished deployment has kept."""
         if deployment.status is not JobStatus.FINISHED:
             return
         kept = list(self._kept(deployment))
@@ -83,7 +77,7 @@ class Rebinding:
 
 
 def rebinding(program: Program | Mapping[str, DataFrame], options: JobOptions) -> Rebinding | None:
-    """Return what to do with the names of a program after its run; None if they are left alone."""
+    """Return what rebinds the names of a program after its run; None if they are left alone."""
     if options.retain == NO_RETENTION or not isinstance(program, Program) or program.namespace is None:
         return None
     return Rebinding(program)

@@ -1,4 +1,4 @@
-"""What is retained of finished jobs, to list or release."""
+"""Lists and releases what is retained of finished jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 ALL = "all"
-"""What all results are released by."""
+"""The name that releases all results."""
 
 
 def retained(spark: SparkSession) -> list[RetainedResult | KeptAnswer]:
@@ -23,18 +23,13 @@ def retained(spark: SparkSession) -> list[RetainedResult | KeptAnswer]:
 
 
 def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | KeptAnswer]:
-    """Release one retained result, all of a graph's, or all that there are; they are computed again when needed.
+    """Release one retained result, all of one graph, or all, and return them; they are computed again when needed.
 
     Parameters
     ----------
     name : str
-        As `retained` returns it: a result's name, or a graph's; ``"answers"`` for all answers; ``"all"``, unless
+        As in `retained`: a result's name, or a graph's; ``"answers"`` for all answers; ``"all"``, unless
         something has that name.
-
-    Returns
-    -------
-    list of RetainedResult and KeptAnswer
-        What was released.
 
     Raises
     ------

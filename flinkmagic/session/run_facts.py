@@ -1,4 +1,4 @@
-"""What a run found out about its stages: how large their shuffles are, and what ran differently from the plan."""
+"""Tells how large the shuffles of a run's stages are, and what ran differently from the plan."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ def run_facts(
 
     Parameters
     ----------
-    graph : AccessExecutionGraph
-        The run's.
     found : sequence of EdgeBytes
-        The exchanges that are written.
+        Only exchanges that are written.
     adaptations : mapping of str to StageAdaptation
         By the id of a job vertex, how its stage's run differed from the plan.
     """

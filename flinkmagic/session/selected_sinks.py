@@ -1,7 +1,7 @@
-"""Which sinks a run of some of them consists of (``%flinkrun NAME --only SINK ...``).
+"""Selects the sinks of a run (``%flinkrun NAME --only SINK ...``).
 
-1. A sink is named by the variable of a result, the last part of a path, or a table's name; of several sinks that a name
-   fits, the second is named ``name#2``.
+1. A sink is named by a result's variable, the last part of a path, or a table's name; if a name fits several sinks, the
+   second is named ``name#2``.
 2. What a sink is computed from belongs to the run: its ancestors in the graph.
 3. So does an earlier write that a sink must follow (a control edge), unless a run of the graph has written it already:
    run later, it would read, or replace, what the sink has written.
@@ -20,33 +20,23 @@ from flinkmagic.session.summary import sink_line
 
 @dataclass(frozen=True)
 class SelectedSinks:
-    """The sinks of a run.
-
-    Attributes
-    ----------
-    run : frozenset of int
-        Indices of all of them.
-    earlier : tuple of (PlannedSink, PlannedSink)
-        The writes that were not named, each with the sink that must follow it.
-    """
+    """The sinks of a run."""
 
     run: frozenset[int]
+    """Indices of all sinks that run."""
     earlier: tuple[tuple[PlannedSink, PlannedSink], ...] = ()
+    """The writes that run without being named, each with the sink that must follow it."""
 
 
 def select_sinks(
     graph: str, sinks: Sequence[PlannedSink], words: Iterable[str], written: Collection[int]
 ) -> SelectedSinks:
-    """Return what a run of the named sinks consists of.
+    """Return the sinks of a run, by their names.
 
     Parameters
     ----------
     graph : str
         The graph's name, for messages.
-    sinks : sequence of PlannedSink
-        All of the graph.
-    words : iterable of str
-        Names of sinks.
     written : collection of int
         Indices of the sinks that earlier runs of the graph have finished.
 
@@ -85,7 +75,7 @@ def sink_words(sinks: Sequence[PlannedSink]) -> list[str]:
 
 
 def selected_notes(sinks: Sequence[PlannedSink], selected: SelectedSinks) -> list[str]:
-    """Return what part of a graph runs: ``1 of 3 sinks: by_hour``, and why writes run that were not named."""
+    """Return which part of a graph runs (``1 of 3 sinks: by_hour``), and why writes run that were not named."""
     names = ", ".join(sink.name for sink in sinks if sink.index in selected.run)
     lines = [f"{len(selected.run)} of {count(len(sinks), 'sink')}: {names}"]
     lines += [f"{earlier.name} runs too: {then.name} must follow it" for earlier, then in selected.earlier]

@@ -1,4 +1,4 @@
-"""What a compiled graph would do on another cluster: `%flinksim`."""
+"""Simulates a compiled graph on another cluster (`%flinksim`)."""
 
 from __future__ import annotations
 
@@ -16,35 +16,26 @@ from flinkmagic.simulation.what_if import what_if
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """A run on a virtual cluster, ready to be shown: as text, and as Gantt charts by slot.
-
-    Attributes
-    ----------
-    timeline : Timeline
-        What ran when, and in which slot.
-    text, svg : str
-        The same for readers; beside a run that really happened, if there was one.
-    """
+    """A run on a virtual cluster, ready to be shown: as text, and as Gantt charts by slot."""
 
     timeline: Timeline
     text: str
     svg: str
+    """Shows the simulated run, as `text` does, beside a real run if there was one."""
 
 
 def simulate_graph(graph: CompiledGraph, *, task_seconds: Sequence[str] = (), **asked: Any) -> SimulatedRun:
     """Run a compiled graph on a virtual cluster, on virtual time.
 
-    After a real run tasks take as long as they took there, and that run is shown beside the simulated one, unless
-    `task_seconds` says how long all tasks take; before a real run they take about a second each.
+    After a real run tasks take as long as they did there, and that run is shown beside the simulated one, unless
+    `task_seconds` gives a time for all tasks. Before a real run they take about a second each.
 
     Parameters
     ----------
-    graph : CompiledGraph
-        What to run.
     task_seconds : sequence of str
         ``"2"`` for all tasks, ``"Map=2"`` for those of a vertex or operator.
     **asked
-        What else `simulation_options` takes.
+        Other arguments of `simulation_options`.
 
     Raises
     ------
@@ -52,7 +43,7 @@ def simulate_graph(graph: CompiledGraph, *, task_seconds: Sequence[str] = (), **
         If a fault cannot be read, or names something that the job does not have.
     """
     options = simulation_options(graph.job_graph, task_seconds=task_seconds, **asked)
-    # A run of some of the sinks says nothing of the tasks of the others.
+    # A run of some sinks says nothing about the tasks of the others.
     whole = [job for job in graph.jobs if not job.left_out()]
     if whole and whole[-1].status.is_terminal and all("=" in text for text in task_seconds):
         both = what_if(graph.job_graph, whole[-1].info(), options)

@@ -1,4 +1,4 @@
-"""What was uneven in a run: the widest partition of any exchange, spills, and the slowest task."""
+"""Finds what was uneven in a run: the widest partition of any exchange, spills, and the slowest task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 
 NOTABLE = 1.5
-"""How many times the median something must be to be reported."""
+"""Something is reported from so many times the median on."""
 
 NOTABLE_MS = 1000.0
 NOTABLE_SHARE = 0.05
@@ -21,22 +21,16 @@ NOTABLE_SHARE = 0.05
 
 @dataclass(frozen=True)
 class EdgeBytes:
-    """The real size of what one exchange transferred.
-
-    Attributes
-    ----------
-    vertex_id, vertex : str
-        The job vertex that wrote it.
-    consumers : tuple of str
-        Those that read it, by name.
-    bytes_by_partition : tuple of int
-        Over all of the vertex's tasks.
-    """
+    """The real size of one exchange."""
 
     vertex_id: str
+    """Of the job vertex that wrote it."""
     vertex: str
+    """The name of the job vertex that wrote it."""
     consumers: tuple[str, ...]
+    """The names of the job vertices that read it."""
     bytes_by_partition: tuple[int, ...]
+    """Sums over all tasks of the vertex."""
 
     @property
     def total(self) -> int:
@@ -53,7 +47,7 @@ class EdgeBytes:
 
     @property
     def skew(self) -> float:
-        """The ratio of the largest partition to the median; infinite if more than half of them are empty."""
+        """The ratio of the largest partition to the median; infinite if more than half of the partitions are empty."""
         most = max(self.bytes_by_partition)
         return most / self.median if self.median > 0 else float("inf") if most > 0 else 1.0
 
@@ -63,8 +57,6 @@ def edges(graph: AccessExecutionGraph, partition_bytes: Mapping[str, tuple[int, 
 
     Parameters
     ----------
-    graph : AccessExecutionGraph
-        The run's.
     partition_bytes : mapping of str to tuple of int
         By the id of a job vertex that wrote a shuffle, the bytes of each of its partitions.
     """
@@ -83,13 +75,11 @@ def edges(graph: AccessExecutionGraph, partition_bytes: Mapping[str, tuple[int, 
 def uneven_notes(found: Sequence[EdgeBytes], tasks: Iterable[TaskRecord]) -> list[str]:
     """Return a line each for the widest skew and the slowest task, if they cost time, and for spills.
 
-    They cost time if the slowest task of a vertex took longer than the median of its tasks by at least a second and by
-    at least a twentieth of the job: for that long most of them were over, and it was not.
+    They cost time if the slowest task of a vertex took longer than the median of its tasks by at least a second and at
+    least a twentieth of the job: for that long it ran after most of them had ended.
 
     Parameters
     ----------
-    found : sequence of EdgeBytes
-        The exchanges.
     tasks : iterable of TaskRecord
         All attempts.
     """
@@ -101,7 +91,7 @@ def uneven_notes(found: Sequence[EdgeBytes], tasks: Iterable[TaskRecord]) -> lis
 
 @dataclass(frozen=True)
 class _Lost:
-    """What a vertex lost by its slowest task."""
+    """The time that a vertex lost through its slowest task."""
 
     task: TaskRecord
     took_ms: float
@@ -109,7 +99,7 @@ class _Lost:
 
 
 def _lost(done: Sequence[TaskRecord]) -> dict[str, _Lost]:
-    """Return what each vertex lost, by its name, if that is worth reporting."""
+    """Return the losses that are worth reporting, by the name of their vertex."""
     by_vertex: dict[str, list[tuple[float, TaskRecord]]] = {}
     times = [(task.start_ms, task.end_ms, task) for task in done if task.end_ms is not None]
     for start, end, task in times:
@@ -154,7 +144,7 @@ def _spill_line(done: Sequence[TaskRecord]) -> str:
 
 
 def _slowest_line(lost: Mapping[str, _Lost]) -> str:
-    """Return the task that took longest compared with the median of its own vertex."""
+    """Return a line for the slowest task among those that lost time."""
     if not lost:
         return ""
     one = max(lost.values(), key=lambda each: each.took_ms)

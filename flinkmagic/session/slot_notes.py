@@ -1,4 +1,4 @@
-"""What a graph's notes say about slots."""
+"""Writes a graph's notes about slots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def slots_notes(job_graph: JobGraph, slots: int, cores: int) -> list[str]:
 
 
 def region_notes(job_graph: JobGraph, slots: int, master: str) -> list[str]:
-    """Return one line for each pipelined region of several vertices: how many slots it needs, and what it is for."""
+    """Return one line for each pipelined region of several vertices: its slots, and its purpose."""
     lines = []
     for vertex in job_graph.vertices_in_topological_order():
         handle = vertex.operator_factory

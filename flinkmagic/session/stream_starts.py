@@ -1,7 +1,7 @@
-"""The starts of a graph's streaming queries.
+"""Starts a graph's streaming queries, for its job to take over.
 
-`start()` raises what Spark refuses, and returns when the query stands. So each is started on the thread that asks for
-it, in the order of the cell, before a job takes over those that stand.
+`start()` raises what Spark refuses, and returns when the query runs. So each is started on the thread that asks for it,
+in the order of the cell, before a job takes over those that run.
 """
 
 from __future__ import annotations
@@ -30,40 +30,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StreamStart:
-    """How a query has started.
-
-    Attributes
-    ----------
-    query : StartedQuery
-        What a job takes over.
-    batches : BatchRuns, optional
-        Of a `foreachBatch`: what carries its function out.
-    """
+    """A query that has started."""
 
     query: StartedQuery
     batches: BatchRuns | None
+    """Runs the function of a `foreachBatch`; None if the query has none."""
 
 
 @dataclass
 class StreamStarts:
-    """What became of the starts of a run.
-
-    Attributes
-    ----------
-    made : dict of int to StreamStart
-        By the index of their sink those that stand.
-    errors : dict of int to Exception
-        What Spark raised for the others.
-    notes : list of str
-        That, in a line each.
-    """
+    """How the queries of a run have started."""
 
     made: dict[int, StreamStart] = field(default_factory=dict)
+    """The queries that run, by the index of their sink."""
     errors: dict[int, Exception] = field(default_factory=dict)
+    """What Spark raised for the others, by the index of their sink."""
     notes: list[str] = field(default_factory=list)
+    """The errors, a line each."""
 
     def stop(self) -> None:
-        """Stop what no job takes over: all of it, also if Spark refuses to stop one."""
+        """Stop all queries if no job takes them over, even if Spark refuses to stop one."""
         with ExitStack() as ends:
             for start in self.made.values():
                 ends.callback(start.query.starter.close)
@@ -71,27 +57,13 @@ class StreamStarts:
 
 
 NOTHING_STARTED = StreamStarts()
-"""Of a job without queries."""
+"""For a job without queries."""
 
 
 def begin_stream(
     stream: DeferredStream, spark: SparkSession, cell: CellSource | None, options: JobOptions, make: MakeGraph
 ) -> StreamStart:
-    """Start a query as `start()` does; its handle then knows how, for the job that takes it over.
-
-    Parameters
-    ----------
-    stream : DeferredStream
-        The query.
-    spark : SparkSession
-        The user's session.
-    cell : CellSource, optional
-        The cell of the query.
-    options : JobOptions
-        Those of its graph.
-    make : callable
-        Compiles the writes of a batch.
-    """
+    """Start a query as `start()` does; its handle then holds the `StreamStart` for the job that takes it over."""
     return _begin(stream, _starter(stream, spark, options), carry_out_batches(stream, cell, options, make))
 
 
@@ -102,14 +74,14 @@ def begin_streams(
     options: JobOptions,
     make: MakeGraph,
 ) -> StreamStarts:
-    """Start those of a graph's queries that have not started yet: one that Spark refuses leaves the others alone."""
+    """Start those queries of a graph that have not started yet: one that Spark refuses does not stop the others."""
     starts = StreamStarts()
     waiting = []
     for stream in streams:
         begun = stream.query.start_to_take_over()
         if begun is not None:
             starts.made[stream.index] = begun
-        else:  # what this package refuses is refused before any of them starts
+        else:  # what this package refuses it refuses before any of them starts
             waiting.append((stream, _starter(stream, spark, options)))
     for stream, starter in waiting:
         try:
@@ -131,7 +103,7 @@ def _starter(stream: DeferredStream, spark: SparkSession, options: JobOptions) -
 def _begin(stream: DeferredStream, starter: QueryStarter, batches: BatchRuns | None) -> StreamStart:
     try:
         query = starter.start()
-    except Exception:  # after an interrupt it may run
+    except Exception:  # after an interrupt the query may run
         starter.close()
         raise
     start = StreamStart(StartedQuery(query, starter), batches)

@@ -1,4 +1,4 @@
-"""The lines that summarise a graph and its runs."""
+"""Summarises a graph and its runs in lines of text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sharing_notes(shared: Sequence[SharedStage]) -> list[str]:
 
 
 def use_notes(program: Program) -> list[str]:
-    """Return one line for each DataFrame of another cell that a program, or a part of a merged one, continues from."""
+    """Return one line for each DataFrame of another cell that a program, or a part of a merged one, uses."""
     if not program.parts:
         return [f"uses {use}" for use in program.uses]
     present = {part.name: part for part in program.parts}
@@ -50,7 +50,7 @@ def use_notes(program: Program) -> list[str]:
 
 
 def not_run_note(program: Program | None, next_step: str) -> str:
-    """Return what a graph that has not run would run; some of its writes may have run already."""
+    """Return what is still to run of a graph that has not run; some of its writes may have run already."""
     if program is None or not program.writes:
         return f"Nothing has been computed yet. {next_step}"
     ran = len(program.deployed) + len(program.immediate)
@@ -65,8 +65,6 @@ def nothing_deferred(program: Program, *, shows_graphs: bool) -> str:
 
     Parameters
     ----------
-    program : Program
-        What a cell has left.
     shows_graphs : bool
         Whether the cell shows the graphs of what it has run on the way; a loop's is shown anyway.
     """
@@ -84,14 +82,14 @@ def nothing_deferred(program: Program, *, shows_graphs: bool) -> str:
 
 
 def only_shown_note(names: Sequence[str]) -> str:
-    """Return why a cell that is run does not compute its results."""
+    """Return why a cell's run does not compute its results."""
     if len(names) == 1:
         return f"{names[0]} only reads, filters and projects: it is shown, and nothing is run for it"
     return f"{', '.join(names)} only read, filter and project: they are shown, and nothing is run for them"
 
 
 def taken_up_note(taken_up: TakenUp) -> str:
-    """Return how much of a job existed already: ``3 job vertices reused, 1 write kept of the run before``."""
+    """Return how much of a job existed already: ``3 job vertices reused, 1 write kept of the failed run``."""
     reused = len(taken_up.finished - taken_up.written)
     notes = [f"{count(reused, 'job vertex', 'job vertices')} reused"] if reused else []
     if taken_up.written:

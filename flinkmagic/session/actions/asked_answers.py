@@ -66,10 +66,8 @@ class AskedAnswer:
 
     Parameters
     ----------
-    key : str
-        The answer's key.
     rows : ResultKey
-        The key of the rows of the DataFrame.
+        The key of the DataFrame's rows.
     """
 
     def __init__(self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey) -> None:

@@ -91,7 +91,7 @@ class SessionActions:
     Parameters
     ----------
     options : JobOptions, optional
-        By default those of a session whose results are retained.
+        By default ``retain="session"``, and the defaults otherwise.
     """
 
     def __init__(self, options: JobOptions | None = None, listener: ActionListener | None = None) -> None:

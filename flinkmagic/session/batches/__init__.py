@@ -1,1 +1,1 @@
-"""The batches of streams: what a function of `foreachBatch` writes is one graph for each batch."""
+"""Runs what a function of `foreachBatch` writes, as one graph for each batch."""

@@ -1,4 +1,4 @@
-"""What became of a batch."""
+"""Reports how a batch ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class BatchGraph(Protocol):
-    """What a batch asks of its compiled graph."""
+    """What a batch needs of its compiled graph."""
 
     job_graph: JobGraph
 
@@ -26,28 +26,19 @@ class BatchGraph(Protocol):
 
 @dataclass(frozen=True)
 class BatchReport:
-    """What became of a batch.
-
-    Attributes
-    ----------
-    query : str
-        The name of its query.
-    batch_id : int
-        Its number: one that is repeated after a failure has the same.
-    seconds : float
-        How long the function ran, with all that it wrote.
-    status : str
-        FINISHED, FAILED or CANCELED.
-    graphs : tuple of CompiledGraph
-        What it wrote: one graph, or several if a line of the function needed earlier writes done. Empty for a batch
-        that wrote nothing, or that plain Spark wrote.
-    reason : str
-        Why plain Spark wrote some of it; empty if none.
-    """
+    """How a batch ended."""
 
     query: str
     batch_id: int
+    """A batch that is repeated after a failure has the same number."""
     seconds: float
+    """How long the function ran, with all that it wrote."""
     status: str
+    """FINISHED, FAILED or CANCELED."""
     graphs: tuple[BatchGraph, ...] = ()
+    """What it wrote: one graph, or several if a line of the function needed earlier writes done.
+
+    Empty for a batch that wrote nothing, or that plain Spark wrote.
+    """
     reason: str = ""
+    """Why plain Spark wrote some of it; empty if it wrote none."""

@@ -1,18 +1,17 @@
-"""Carries out the function of a `foreachBatch`: what it writes for a batch is one graph, deployed before it returns.
+"""Runs the function of a `foreachBatch`: what it writes for a batch is one graph, deployed before it returns.
 
-The rules, as the code keeps them:
-
-1. Spark commits a batch when its function has returned: it returns only when all that it wrote is done.
-2. Lines of the function that need its earlier writes done (`count()`, a file that is read) get them there.
-3. Of what fails, the rules are those of any line (`carrying_out`). What is raised fails the batch, and the checkpoint
+1. Spark commits a batch when its function has returned, so it returns only when all its writes are done.
+2. Lines of the function that need its earlier writes done (`count()`, a file that is read) wait for them.
+3. Failures follow the rules of any line (`carrying_out`). What is raised fails the batch, and the checkpoint
    repeats it.
-4. What plain Spark is to carry out are the same writes, each with the settings of its line. Why is told once.
+4. If plain Spark is to write the batch, it runs the same writes, each with the settings of its line. The user is told
+   each reason once.
 5. The stages run under the query's own job group, by which Spark's `stop()` ends them; the job that waits between two
    stages sees that the query's thread was interrupted, and ends too.
-6. Nothing of a batch remains: neither rows nor shuffle files. Of the last one the graph is kept, to be shown.
-7. Each batch is planned by Spark: its optimiser uses the batch's own size and constraints, so that a plan of an earlier
-   batch might give other rows, or broadcast too many. What does not depend on them is kept from batch to batch until
-   the query ends: the session's clone, with its settings.
+6. No rows or shuffle files of a batch remain. The last batch's graph is kept, to be shown.
+7. Spark plans each batch: its optimiser uses the batch's own size and constraints, so that a plan of an earlier batch
+   might give other rows, or broadcast too many. What does not depend on them, the session's clone with its settings, is
+   kept from batch to batch until the query ends.
 """
 
 from __future__ import annotations
@@ -61,19 +60,7 @@ _INTERRUPT_S = 1.0
 def carry_out_batches(
     stream: DeferredStream, cell: CellSource | None, options: JobOptions, make: MakeGraph
 ) -> BatchRuns | None:
-    """Let what is returned carry out the function of a stream from now on; None if it has none.
-
-    Parameters
-    ----------
-    stream : DeferredStream
-        One that is about to start.
-    cell : CellSource, optional
-        The cell that it was captured in.
-    options : JobOptions
-        Those of the job.
-    make : callable
-        Compiles a batch's program.
-    """
+    """Make what is returned run the function of a stream from now on; None if the stream has none."""
     if stream.batches is None:
         return None
     own = JobOptions(
@@ -89,18 +76,14 @@ def carry_out_batches(
 
 
 class BatchRuns:
-    """The batches of one query.
+    """Runs the batches of one query.
 
     Parameters
     ----------
-    query : str
-        Its name.
     cell : CellSource, optional
-        The cell that starts it.
-    options : JobOptions
-        How the graph of a batch is compiled and run.
+        The cell that starts the query.
     make : callable
-        Compiles it.
+        Compiles the program of a batch.
     """
 
     def __init__(self, query: str, cell: CellSource | None, options: JobOptions, make: MakeGraph) -> None:
@@ -111,15 +94,15 @@ class BatchRuns:
         self._clones = KeptClones()
 
     def reports(self) -> list[BatchReport]:
-        """Return what became of the last batches, oldest first; the newest one has its graphs."""
+        """Return how the last batches ended, oldest first; only the newest has its graphs."""
         return list(self._reports)
 
     def close(self) -> None:
-        """Let go of what only a next batch would need: the session's clones."""
+        """Release what only another batch would need: the session's clones."""
         self._clones.clear()
 
     def run(self, function: BatchCall, batch: DataFrame, batch_id: int) -> None:
-        """Call the user's function with a batch, and return when all that it writes is written."""
+        """Call the user's function with a batch, and return when all its writes are done."""
         one = _Batch(self, batch.sparkSession)
         started, status = time.monotonic(), "FAILED"
         try:
@@ -152,7 +135,7 @@ class BatchRuns:
         return self._make(program, None, self._options, Origin(is_line=True, is_part=True, clones=self._clones))
 
     def tell(self, line: Line, error: BaseException) -> str:
-        """Say, once for each reason, that plain Spark writes a batch; return the reason."""
+        """Tell the user, once for each reason, that plain Spark writes a batch; return the reason."""
         told = ran_plainly(line.text, line.where, error)
         if told not in self._told:
             self._told.add(told)
@@ -160,7 +143,7 @@ class BatchRuns:
         return told
 
     def _source(self, function: BatchCall) -> CellSource | None:
-        """Return the cell in which a function is defined; None if it is in a file, which tells its lines itself."""
+        """Return the cell that defines a function; None if a file does, in which its lines are found directly."""
         code = _code(function)
         cell = self._cell
         if cell is None or code is None:
@@ -184,7 +167,7 @@ class _Batch(CaptureListener):
         self.is_cancelled = False
 
     def run_pending(self, program: Program) -> None:
-        """Write what is pending, and return when that is done."""
+        """Run the pending writes, and return when they are done."""
         location = program.writes[0].location
         job: LineJob | None = None
         graph: BatchGraph | None = None
@@ -215,7 +198,7 @@ class _Batch(CaptureListener):
             carry_out(line, run, watch, apart)
         except NotDeployedError as refusal:  # rule 4
             plain = refusal.__cause__
-        except Exception as error:  # noqa: BLE001 - raised below, where it brings no other one along
+        except Exception as error:  # noqa: BLE001 - raised below, without another one as its context
             raised = error
         if job is not None:
             if (plain or raised) and self._is_stopped(plain or raised):
@@ -236,7 +219,7 @@ class _Batch(CaptureListener):
         return BatchStoppedError(str(location))
 
     def _is_interrupted(self) -> bool:
-        """Return whether Spark stops the query: this thread's half in the JVM is the query's own."""
+        """Return whether Spark stops the query: this thread's JVM counterpart is the query's own thread."""
         return bool(static_method(self._spark._jvm, "java.lang.Thread", "currentThread")().isInterrupted())
 
     def _is_stopped(self, failed: BaseException | None) -> bool:
@@ -247,7 +230,7 @@ class _Batch(CaptureListener):
         return is_interrupted
 
     def _of_batch(self, error: Exception, line: Line) -> Exception:
-        """Return what the batch raises for what its line has raised."""
+        """Return the error that the batch raises for its line's error."""
         if not isinstance(error, (ActionCancelledError, ActionFailedError)):
             return error
         self.is_cancelled = isinstance(error, ActionCancelledError)
@@ -257,7 +240,7 @@ class _Batch(CaptureListener):
 
 
 def _code(function: Any) -> Any:
-    """Return the code of a function, also of a bound, partial or callable one; None if it has none in Python."""
+    """Return the code of a function, bound method, partial or callable object; None if it is not written in Python."""
     while isinstance(function, functools.partial):
         function = function.func
     function = getattr(function, "__func__", function)

@@ -1,4 +1,4 @@
-"""Writes that were put off, run as plain Spark would have run them on their lines."""
+"""Runs deferred writes as plain Spark would have run them on their lines."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def write_plainly(write: DeferredWrite) -> None:
     mode = java_class(spark._jvm, "org.apache.spark.sql.execution.CommandExecutionMode").ALL()
     try:
         state.executePlan(write.command, mode).assertCommandExecuted()
-    except Py4JJavaError as error:  # of what PySpark itself does not convert
+    except Py4JJavaError as error:  # PySpark has not converted it
         raise sparks_own(error) from None

@@ -1,1 +1,1 @@
-"""Loops over DataFrames: supersteps that are compiled and deployed one after the other."""
+"""Runs loops over DataFrames, whose supersteps are compiled and deployed one after the other."""

@@ -1,4 +1,4 @@
-"""`iterate` and `co_iterate`."""
+"""Provides `iterate` and `co_iterate`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LAST: deque[Iteration] = deque(maxlen=20)
 
 
 def iterations() -> list[Iteration]:
-    """Return the last loops of this process, oldest first: their supersteps, and how they converged."""
+    """Return the last loops of this process, oldest first, with their supersteps and how they converged."""
     return list(_LAST)
 
 
@@ -41,7 +41,7 @@ def iterate(
     restart: str = "fixed-delay:1:0s",
     **options: Any,
 ) -> DataFrame:
-    """Apply a function to a DataFrame again and again: a loop whose supersteps run as jobs.
+    """Apply a function to a DataFrame repeatedly, in a loop whose supersteps run as jobs.
 
     The loop runs on its line, as an action does. Each superstep is compiled and deployed; its rows are kept, and the
     next one reads them without the lineage that made them. An interrupt cancels it.
@@ -51,8 +51,8 @@ def iterate(
     initial : DataFrame
         What the first superstep gets.
     step : callable
-        Returns the next DataFrame, of the same columns, from the one before. If it has a parameter ``superstep``, it is
-        given the number of the superstep by that name, from 1.
+        Returns the next DataFrame, with the same columns, from the one before. If it has a parameter ``superstep``, it
+        gets the number of the superstep, from 1.
     max_iterations : int
         How many supersteps there are at most.
     until : callable, optional
@@ -61,22 +61,22 @@ def iterate(
     name : str, optional
         The loop's name, a Python identifier. By default ``loop_N``.
     restart : str
-        Whether failed tasks of a superstep are restarted, in Flink's words. By default once. What has failed is the
-        superstep, not the loop.
+        Whether failed tasks of a superstep are restarted, in Flink's words; by default once. Only the superstep is
+        repeated, not the loop.
     **options
         The options of a graph; each has its entry here when the module is loaded.
 
     Returns
     -------
     DataFrame
-        The rows of the last superstep, which are kept.
+        Reads the rows of the last superstep, which are kept.
 
     Raises
     ------
     IterationArgumentsError
         If something is no DataFrame, no function or no number of supersteps.
     SuperstepFailedError
-        If a superstep has failed for good.
+        If a superstep has failed and is not restarted.
     IterationCancelledError
         If the loop was cancelled from another thread.
 
@@ -102,7 +102,7 @@ def co_iterate(
     restart: str = "fixed-delay:1:0s",
     **options: Any,
 ) -> DataFrame:
-    """Improve a state by the same data again and again, such as centroids by points, or ranks by links.
+    """Improve a state repeatedly by the same data, such as centroids by points, or ranks by links.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def co_iterate(
     state : DataFrame
         What the first superstep begins with.
     step : callable
-        Returns the next state, of the same columns, from the data, in their order, and the state before:
+        Returns the next state, with the same columns, from the data, in their order, and the state before:
         ``step(links, weights, ranks)``. A parameter ``superstep`` is as in `iterate`.
     max_iterations, until, name, restart
         As in `iterate`; `until` gets the states before and after a superstep.
@@ -121,7 +121,7 @@ def co_iterate(
     Returns
     -------
     DataFrame
-        The last state, whose rows are kept.
+        Reads the last state, whose rows are kept.
 
     Notes
     -----
@@ -163,7 +163,7 @@ def _run(
         try:
             result = loop.run(initial, data)
         except KeyboardInterrupt as interrupt:
-            # As that of any call that takes its time: the user's line, and none of those in which we wait.
+            # As for any long call: show the user's line, and none of those in which we wait.
             add_note(interrupt, interrupted(loop.name, len(loop.supersteps)))
             raise interrupt.with_traceback(None) from None
         if recorder is not None:

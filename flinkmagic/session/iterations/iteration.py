@@ -1,14 +1,13 @@
-"""The driver of a loop's supersteps.
+"""Runs a loop's supersteps one after the other.
 
 1. Each superstep is a job: compiled through the graphs and deployed by the session's dispatcher. Nothing of it is
    retained, so that planning looks at one superstep, however many there were.
 2. Its rows are kept. Those of the superstep before are kept until the next one has ended: from them Spark computes what
-   is lost with an executor. Then their lineage is cut, and those before them are let go of (`superstep_rows`).
+   is lost with an executor. Then their lineage is cut, and those before them are released (`superstep_rows`).
 3. A failure repeats tasks of one superstep, as its restart strategy says; when that gives up, the loop has failed.
 4. Between supersteps `until` is asked whether the loop has converged.
-5. A superstep has no more partitions than the first one had, or than a shuffle would have: a step that takes the union
-   of its input with something would have more of them each time, and as many tasks. They are put together, as
-   `DataFrame.coalesce` does it.
+5. A superstep has no more partitions than the first one had, or than a shuffle would have: a step that takes a union of
+   its input would have more partitions, and tasks, each time. They are merged as by `DataFrame.coalesce`.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ Until = Callable[[DataFrame, DataFrame], Any]
 
 _STATE = "state"
 _NUMBER = "superstep"
-"""The parameter by which a step gets the number of its superstep."""
+"""The parameter through which a step gets the number of its superstep."""
 
 
 class Iteration:
@@ -65,12 +64,8 @@ class Iteration:
 
     Attributes
     ----------
-    name : str
-        The loop's.
     supersteps : list of Superstep
-        Those that have ended, in order; one that another process has run is none.
-    status : JobStatus
-        As that of a job.
+        Those that have ended, in order, without those that another process has run.
     converged : bool
         Whether `until` has ended it.
     """
@@ -113,7 +108,7 @@ class Iteration:
 
     @property
     def outcome(self) -> str:
-        """How many supersteps there were, and how they ended."""
+        """How many supersteps ran, and how they ended."""
         ended = "converged" if self.converged else "not converged" if self._is_tested else ""
         return ", ".join(filter(None, [count(self._number, "superstep"), ended]))
 
@@ -130,7 +125,7 @@ class Iteration:
         return to_svg(self.view())
 
     def view(self) -> GraphView:
-        """Return the graph as readers see it, with how the supersteps went."""
+        """Return the graph as readers see it, with the outcome of the supersteps."""
         return loop_view(self.stream_graph(), self.supersteps)
 
     def progress(self) -> str:
@@ -149,7 +144,7 @@ class Iteration:
         return f"{self.name} {JOB_GLYPHS.get(str(self.status), '○')} {self.status} {' · '.join(parts)}"
 
     def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the loop has ended, or so many seconds; return its status."""
+        """Wait until the loop has ended, or for `timeout` seconds at most; return its status."""
         self._ended.wait(timeout)
         return self.status if self._ended.is_set() else JobStatus.RUNNING
 
@@ -160,7 +155,7 @@ class Iteration:
         return {**bundle, "text/plain": self.summary()}
 
     def cancel(self) -> None:
-        """End the loop's Spark work; `run` raises. From any thread, in a superstep or between two."""
+        """End the loop's Spark work, from any thread, in a superstep or between two; `run` then raises."""
         with self._lock:
             self._is_cancelled = True
             job = self._job
@@ -170,12 +165,12 @@ class Iteration:
     def run(self, initial: DataFrame, data: Sequence[DataFrame] = ()) -> DataFrame:
         """Run the loop; return a DataFrame over the rows of its last superstep.
 
-        The step gets `data` too, first: the rows of each are computed once, unless the user has cached them.
+        The step gets `data` before the state: the rows of each are computed once, unless the user has cached them.
 
         Raises
         ------
         SuperstepFailedError
-            If a superstep has failed for good.
+            If a superstep has failed and is not restarted.
         IterationCancelledError
             After `cancel`.
         """
@@ -194,13 +189,13 @@ class Iteration:
             self._end(JobStatus.CANCELED if is_ended else JobStatus.FAILED)
             raise
         finally:
-            # The loop is remembered; what its functions refer to, and the cell, are the user's to let go of.
+            # The loop is remembered, but must not hold its functions and the cell, which the user may let go of.
             del self._step, self._until, self._recorder
         self.status = JobStatus.FINISHED
         if self._checkpoint is not None:
             self._checkpoint.close()
-        # What is made of it refers to this plan in the JVM, also where no name refers to it. Its columns are new, and
-        # so those of the loop's call.
+        # What is made of it refers to this plan in the JVM, even where no name does. Its columns are new, since they
+        # belong to this call of the loop.
         result = last.toDF(*last.columns)
         remember(self._rows[-1].dataset_id(), KnownLoop(self.view(), f"{self.name}: {self.outcome}"))
         hold(result, [*self._data, *self._rows])
@@ -248,7 +243,7 @@ class Iteration:
         return current
 
     def _taken_up(self, number: int, frame: DataFrame) -> tuple[int, DataFrame]:
-        """Keep the rows that a former process has recorded: their files are deleted with the next superstep."""
+        """Keep the rows that a former process has recorded: the next superstep deletes their files."""
         graph, _ = self._graph(frame)
         self._rows.append(SuperstepRows(self._deployed(graph, number), _STATE))
         self._number = number
@@ -283,7 +278,7 @@ class Iteration:
         return self._bounded(made)
 
     def _bounded(self, made: DataFrame) -> tuple[SuperstepGraph, float]:
-        """Compile a superstep; apply rule 5."""
+        """Compile a superstep by rule 5."""
         graph, seconds = self._graph(made.coalesce(self._most_partitions) if self._is_bounded else made)
         if not self._most_partitions:
             self._most_partitions = max(graph.partitions, self._options.parallelism or 2 * graph.slots_planned_for)
@@ -294,7 +289,7 @@ class Iteration:
         return bounded, seconds + again
 
     def _graph(self, df: DataFrame) -> tuple[SuperstepGraph, float]:
-        """Compile what computes a DataFrame; return how long that took, too."""
+        """Compile the graph that computes a DataFrame; also return how many seconds that took."""
         _settle(self._recorder, df)
         program: Program | dict[str, DataFrame] = {_STATE: df}
         if self._recorder is not None:
@@ -331,7 +326,7 @@ class Iteration:
             job.cancel()
 
     def _measured(self, previous: DataFrame, current: DataFrame) -> Mapping[str, Any]:
-        """Return what `until` says; the first value is whether the loop ends."""
+        """Return what `until` has returned; the first value says whether the loop ends."""
         if self._until is None:
             return {}
         self._check_cancelled()
@@ -350,7 +345,7 @@ class Iteration:
         return dict(rows[0].asDict())
 
     def _few_rows(self, df: DataFrame) -> list[Any]:
-        """Collect a DataFrame, planned with as many partitions as a superstep."""
+        """Collect a DataFrame that is planned with as many partitions as a superstep."""
         spark = df.sparkSession
         clone, _ = SessionClones(spark, self._options).of(None)
         of_rows = dataset_class(spark._jvm).ofRows
@@ -367,7 +362,7 @@ def _takes_number(step: Callable[..., Any]) -> bool:
 
 
 def _settle(recorder: Recorder | None, df: DataFrame) -> None:
-    """Let pending writes run that a superstep would read; it runs now, as an action does."""
+    """Run pending writes that a superstep would read, since it runs now, as an action does."""
     if recorder is not None:
         recorder.use([df])
         if recorder.pending:

@@ -1,9 +1,9 @@
-"""How far a loop came, on disk, so that another process can go on from its last superstep (``--checkpoint-dir``).
+"""Records a loop's progress on disk, so that another process can go on from its last superstep (``--checkpoint-dir``).
 
-The rows of each superstep are written as parquet, and recorded in a file that replaces the one before in one step. They
-are worth something to a loop of the same name whose first superstep would have the same rows: its key is that of this
-first superstep. A loop without a key (its rows are others each time, or its functions are not known to be pure) begins
-again. What a loop that has ended leaves is deleted.
+The rows of each superstep are written as parquet, and recorded in a file that atomically replaces the one before. A
+loop of the same name takes them up if its first superstep would have the same rows: the key is that superstep's. A loop
+without a key (its rows differ each time, or its functions are not known to be pure) begins again. When a loop
+has ended, its files are deleted.
 """
 
 from __future__ import annotations
@@ -28,16 +28,14 @@ _RECORD = "superstep.json"
 
 
 class LoopCheckpoint:
-    """The last superstep of a loop, in a folder of its own.
+    """Records the last superstep of a loop, in a folder of its own.
 
     Parameters
     ----------
     folder : str
-        What ``--checkpoint-dir`` names: one path for driver and executors.
-    name : str
-        The loop's.
+        One path for driver and executors.
     key : ResultKey or NoKey
-        Of its first superstep.
+        Of the first superstep.
     """
 
     def __init__(self, folder: str, name: str, key: ResultKey | NoKey) -> None:
@@ -60,7 +58,7 @@ class LoopCheckpoint:
         """Write and record the rows of a superstep, then delete those of earlier ones."""
         if self._key is None:
             return
-        # Names that parquet can write and that are unique, whatever the user's are.
+        # Unique names that parquet can write, whatever the user's are.
         rows = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
         place = f"{number}.parquet"
         rows.write.mode("overwrite").parquet(str(self._folder / place))

@@ -1,7 +1,7 @@
-"""A loop for readers: its stream graph, with the edge that feeds back, and how its supersteps went.
+"""Shows a loop: its stream graph, with the feedback edge, and the outcome of its supersteps.
 
-The graph is Flink's of such a program, in STREAMING mode, the only one in which Flink has iterations: a head and a tail
-that share a slot, around the step. On Spark the step is a job for each superstep.
+The graph is the one that Flink makes of such a program in STREAMING mode, the only mode with iterations: a head and a
+tail that share a slot, around the step. On Spark the step is one job for each superstep.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from flinkmagic.session.iterations.superstep import Superstep
 
 _MOST_VALUES = 8
-"""How many values of a measure are told; the others are left out in the middle."""
+"""At most so many values of a measure are shown; those in the middle are left out."""
 
 
 def loop_stream_graph(name: str, step: str, parallelism: int, told: str, *, data: int = 0) -> StreamGraph:
@@ -41,12 +41,8 @@ def loop_stream_graph(name: str, step: str, parallelism: int, told: str, *, data
 
     Parameters
     ----------
-    name, step : str
-        The loop's name, and its function's.
-    parallelism : int
-        Of the step.
     told : str
-        What is to be said of the loop.
+        What the graph says of the loop.
     data : int
         How many DataFrames each superstep reads besides its state. Flink's step has two inputs; several are one there.
     """
@@ -71,7 +67,7 @@ def loop_stream_graph(name: str, step: str, parallelism: int, told: str, *, data
 
 
 def loop_view(graph: StreamGraph, supersteps: Sequence[Superstep]) -> GraphView:
-    """Return the view of a loop's stream graph, with the feedback, and with how the supersteps went."""
+    """Return the view of a loop's stream graph, with the feedback edge and the outcome of the supersteps."""
     view = stream_view(graph)
     head, tail = (
         next(node.id for node in view.nodes if node.name.startswith(name))

@@ -1,4 +1,4 @@
-"""What became of one superstep."""
+"""Reports how one superstep went."""
 
 from __future__ import annotations
 
@@ -9,24 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Superstep:
-    """What became of one superstep.
-
-    Attributes
-    ----------
-    number : int
-        From 1.
-    seconds : float
-        How long it took, from its step to the end of `until`.
-    planning_seconds : float
-        How long it took to compile.
-    tasks : int
-        How many tasks have run.
-    measures : mapping
-        What `until` has returned, column by column.
-    """
+    """How one superstep went."""
 
     number: int
+    """From 1."""
     seconds: float
+    """From the call of the step to the end of `until`."""
     planning_seconds: float
+    """The part of `seconds` in which it was compiled."""
     tasks: int
     measures: Mapping[str, Any] = field(default_factory=dict)
+    """What `until` has returned, column by column."""

@@ -1,4 +1,4 @@
-"""The graph of one superstep."""
+"""Compiles the graph of one superstep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SuperstepGraph(CompiledGraph):
-    """A superstep, compiled: its one result is what the next one begins with."""
+    """A compiled superstep; its only result is the input of the next one."""
 
     def __init__(self, program: Program | dict[str, DataFrame], name: str, options: JobOptions) -> None:
         frames = program.results if isinstance(program, Program) else program
@@ -32,7 +32,7 @@ class SuperstepGraph(CompiledGraph):
 
     @property
     def slots_planned_for(self) -> int:
-        """How many slots there are for its tasks."""
+        """How many slots its tasks can use."""
         return self._slots_planned_for
 
     def key(self) -> ResultKey | NoKey:
@@ -44,7 +44,7 @@ class SuperstepGraph(CompiledGraph):
 
 
 def _result_level(sc: SparkContext, options: JobOptions) -> str:
-    """Keep a second copy where executors may be lost: the superstep before the last one has no lineage."""
+    """Choose a level with a second copy if executors may be lost: the superstep before the last has no lineage."""
     if options.storage_level != DEFAULT_STORAGE_LEVEL:
         return options.storage_level
     return "" if sc._jsc.sc().isLocal() else "MEMORY_AND_DISK_2"

@@ -1,4 +1,4 @@
-"""The rows of a superstep, without the lineage that made them."""
+"""Keeps the rows of a superstep without the lineage that made them."""
 
 from __future__ import annotations
 
@@ -15,26 +15,14 @@ if TYPE_CHECKING:
 
 
 _held: list[tuple[JavaObject, list[SuperstepRows]]] = []
-"""What results of loops read, each with a weak reference to the plan over which all that uses it is defined."""
+"""The rows that results of loops read, each with a weak reference to the plan on which every use is built."""
 
 
 class SuperstepRows:
     """The kept rows of one superstep.
 
-    Until `cut` is called, Spark computes a lost block of them again from the rows of the superstep before, so those
-    must be held as long. After it the RDDs of the superstep can be collected, and no later one walks through them.
-
-    Parameters
-    ----------
-    job : Job
-        The finished one.
-    name : str
-        Of its result.
-
-    Attributes
-    ----------
-    frame : DataFrame
-        Reads them.
+    Until `cut` is called, Spark computes lost blocks again from the rows of the superstep before, which must be held so
+    long. After it the RDDs of the superstep can be garbage-collected, and no later one walks through them.
     """
 
     def __init__(self, job: Job, name: str) -> None:
@@ -42,20 +30,20 @@ class SuperstepRows:
         self.frame: DataFrame = job.result(name)
 
     def cut(self) -> None:
-        """Cut the lineage; blocks that are missing are computed now.
+        """Cut the lineage; missing blocks are computed now.
 
-        This is what ``RDD.localCheckpoint`` does when a job ends: but it has to be asked for before the first job.
+        ``RDD.localCheckpoint`` does this when a job ends, but has to be requested before the first job.
         """
         rows = self._buffers()
         rows.localCheckpoint()
         rows.checkpointData().get().checkpoint()
 
     def release(self) -> None:
-        """Let go of the rows."""
+        """Release the rows."""
         self._job.release()
 
     def dataset_id(self) -> str:
-        """Return the name of the persistent result that they are in a graph."""
+        """Return the id of the rows as a persistent result in a graph."""
         return dataset_id_of(self.frame.sparkSession, self._builder())
 
     def _buffers(self) -> Any:
@@ -68,7 +56,7 @@ class SuperstepRows:
 
 
 def hold(result: DataFrame, rows: list[SuperstepRows]) -> None:
-    """Hold rows as long as something in the JVM is made of a DataFrame; those of others that are gone are released."""
+    """Hold rows as long as something in the JVM is made from a DataFrame; release those whose DataFrames are gone."""
     release_unused()
     jvm = result.sparkSession._jvm
     assert jvm is not None

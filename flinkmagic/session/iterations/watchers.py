@@ -1,4 +1,4 @@
-"""Who is told of loops: light to import, unlike the loops themselves."""
+"""Lists who is told of loops; it is cheap to import, unlike the loops themselves."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from flinkmagic.session.iterations.iteration import Iteration
 
 watchers: list[Callable[[Iteration], AbstractContextManager[object]]] = []
-"""Called with each loop; what they return is entered while it runs, by its thread."""
+"""Called with each loop. Its thread enters what they return while it runs."""

@@ -1,1 +1,1 @@
-"""Which cells' results are stale: what each cell has read and defined, and whether that is still so."""
+"""Finds the cells whose results are stale, by what each cell has read and defined."""

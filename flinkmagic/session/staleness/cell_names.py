@@ -1,4 +1,4 @@
-"""Which names of the notebook a cell's code reads and binds, found without running it."""
+"""Finds the notebook's names that a cell reads and binds, without running it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,20 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class CellNames:
-    """The names of a cell.
-
-    Attributes
-    ----------
-    reads : frozenset of str
-        Names, builtins too, whose value from before the cell may be used.
-    binds : frozenset of str
-        Names that it assigns, defines, imports or deletes.
-    changes : frozenset of str
-        Names of objects in which it sets an item or an attribute.
-    """
+    """The names of a cell."""
 
     reads: frozenset[str] = frozenset()
+    """Names, also of builtins, whose value from before the cell may be used."""
     binds: frozenset[str] = frozenset()
+    """Names that it assigns, defines, imports or deletes."""
     changes: frozenset[str] = frozenset()
+    """Names of objects in which it sets an item or an attribute."""
 
 
 def cell_names(source: str) -> CellNames:
     """Return the names of a cell; none if the source is no Python.
 
-    A name that is surely bound before it is used is not read. A loop is taken to run, and a ``try`` to succeed.
+    A name that is surely bound before it is used is not read. Loops are assumed to run, and a ``try`` to succeed.
     """
     try:
         tree = ast.parse(source)
@@ -136,7 +129,7 @@ class _Names(ast.NodeVisitor):
             self._bound = set(before)
             self.visit_all([handler.type])
             if handler.name is not None:
-                self._bound.add(handler.name)  # it is gone after the handler
+                self._bound.add(handler.name)  # unbound after the handler
             self.visit_all(handler.body)
         self._bound = after
         self.visit_all(node.finalbody)
@@ -200,7 +193,7 @@ def _defaults(args: ast.arguments) -> Iterator[ast.expr]:
 
 
 def _of_function(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> tuple[set[str], set[str]]:
-    """Return the names that a function takes from outside, and those that it binds there (``global``)."""
+    """Return the names that a function reads from outside, and those that it binds there (``global``)."""
     args = node.args
     own = {one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
     own |= {one.arg for one in (args.vararg, args.kwarg) if one is not None}

@@ -1,6 +1,6 @@
-"""The table of the cells that have run: what each has read and defined, as facts.
+"""Records, in a table, the facts of what each cell that has run has read and defined.
 
-A cell is one row, that of its last run; a cell that runs again replaces its row and keeps its place. No row refers to
+Each cell has one row, for its last run; a cell that runs again replaces its row and keeps its place. No row refers to
 an object of the user's.
 
 | column   | what it holds                                                                     |
@@ -27,29 +27,21 @@ if TYPE_CHECKING:
     from flinkmagic.reuse.result_keys import ListedFiles
 
 MOST_CELLS = 1000
-"""How many cells are known; the one that ran longest ago is forgotten first."""
+"""At most so many cells are known; the one that ran longest ago is forgotten first."""
 
 
 @dataclass(frozen=True)
 class ValueFact:
-    """What is known about a value.
-
-    Attributes
-    ----------
-    kind : str
-        ``DataFrame``, ``function``, ``module``, ``value`` (compared by what it says) or ``object``.
-    identity : int
-        The object's number.
-    version : int
-        How often cells have changed it.
-    key : str
-        Equal for equal values; empty if only the object itself is known to be equal.
-    """
+    """What is known about a value."""
 
     kind: str
+    """``DataFrame``, ``function``, ``module``, ``value`` (compared by its contents) or ``object``."""
     identity: int = 0
+    """The object's number."""
     version: int = 0
+    """How often cells have changed the object in place."""
     key: str = ""
+    """Equal for equal values; empty if only the object itself is known to be equal."""
 
     def is_same(self, other: ValueFact) -> bool:
         """Return whether two values are known to be equal."""
@@ -60,21 +52,13 @@ class ValueFact:
 
 @dataclass(frozen=True)
 class ReadValue:
-    """A value that a cell found under a name.
-
-    Attributes
-    ----------
-    fact : ValueFact
-        The value.
-    cell : str
-        The cell that had defined it; empty if none is known.
-    run : int
-        Which run of that cell.
-    """
+    """A value that a cell found under a name."""
 
     fact: ValueFact
     cell: str = ""
+    """The cell that had defined it; empty if none is known."""
     run: int = 0
+    """Which run of that cell."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +76,16 @@ class CellRecord:
     files: tuple[ListedFiles, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     raised: bool = False
-    """Whether its last run raised an exception, unlike a run before."""
+    """Whether its last run raised an exception, after an earlier run that did not."""
 
     @property
     def title(self) -> str:
-        """What its prompt shows: ``cell 3``."""
+        """Such as ``cell 3``, as in its prompt."""
         return f"cell {self.number}"
 
 
 def cell_of_text(source: str) -> str:
-    """Return what identifies a cell for which the front end has no lasting name."""
+    """Return the id of a cell for which the front end has no lasting name."""
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -128,11 +112,11 @@ class CellRecords:
         return self._rows.get(cell)
 
     def definer(self, name: str) -> CellRecord | None:
-        """Return the cell that has defined a name last."""
+        """Return the last cell that defined a name."""
         return self._rows.get(self._definers.get(name, ""))
 
     def found(self, name: str, fact: ValueFact) -> ReadValue:
-        """Return a value that a cell finds under a name, with the cell that has left it there."""
+        """Return a value that a cell finds under a name, with the cell that left it there."""
         maker = self.definer(name)
         if maker is None or not maker.defines[name].is_same(fact):
             return ReadValue(fact)
@@ -144,7 +128,7 @@ class CellRecords:
         self._runs += 1
         raised = record.raised and former is not None
         if record.raised and former is None:
-            # It has no results that could be stale; what it has defined is known to come from it.
+            # It has no results that could be stale, but is known to have defined its names.
             record = replace(record, files=(), reads={})
         row = replace(
             record,
@@ -164,12 +148,12 @@ class CellRecords:
         return row
 
     def note_exception(self, cell: str) -> None:
-        """Note that the last run of a cell has raised, and has left nothing else to tell."""
+        """Note that the last run of a cell raised an exception, and left nothing else to record."""
         if cell in self._rows:
             self._rows[cell] = replace(self._rows[cell], raised=True)
 
     def _shared(self, settings: Mapping[str, str]) -> Mapping[str, str]:
-        """Return equal settings as one object: most cells run under the same."""
+        """Return equal settings as one object: most cells run under the same ones."""
         if settings and settings != self._settings:
             self._settings = dict(settings)
         return self._settings if settings else {}

@@ -1,4 +1,4 @@
-"""What a session says of DataFrames, files and settings, for the table of cells."""
+"""Asks a session for the facts of DataFrames, files and settings, for the table of cells."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _UNKNOWN = QueryFacts("")
 
 
 class FrameFacts:
-    """The facts of DataFrames: each is asked once, since its plan stays as it is."""
+    """The facts of DataFrames; each is asked once, since its plan does not change."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[DataFrame, QueryFacts] = WeakKeyDictionary()
         self._keys: ResultKeys | None = None
 
     def rest(self) -> None:
-        """End a moment: what the JVM holds for it is released, and modules are looked up again in the next one."""
+        """End a moment: release what the JVM holds for it; the next one looks modules up again."""
         self._keys = None
 
     def knows(self, df: DataFrame) -> bool:
@@ -38,7 +38,7 @@ class FrameFacts:
         return df in self._known
 
     def of(self, df: DataFrame) -> QueryFacts:
-        """Return what a DataFrame's query says; nothing for one whose session is gone."""
+        """Return the facts of a DataFrame's query; none if its session is gone."""
         known = self._known.get(df)
         if known is None:
             known = self._known[df] = self._asked(df)
@@ -59,7 +59,7 @@ class FrameFacts:
 
 
 def settings_then(snapshot: SessionSnapshot | None) -> Mapping[str, str]:
-    """Return the settings that can affect rows, of a session as it was."""
+    """Return those settings of a session, as it was then, that can affect rows."""
     return {} if snapshot is None else relevant_settings(snapshot.conf, snapshot.hadoop)
 
 
@@ -69,14 +69,14 @@ def settings_now(spark: SparkSession) -> Mapping[str, str]:
 
 
 class FilesNow:
-    """Compares lists of files with what is there now; each root is listed once."""
+    """Compares lists of files with those that exist now; each root is listed once."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._keys = ResultKeys(spark.sparkContext)
         self._there: dict[str, dict[str, str]] = {}
 
     def changed(self, listed: ListedFiles) -> str:
-        """Return what has become of listed files, such as ``file data/x.csv changed``; empty if nothing has."""
+        """Return a change of listed files, such as ``file data/x.csv changed``; empty if there is none."""
         then = _by_path(listed.files)
         now: dict[str, str] = {}
         for root in listed.roots:
@@ -101,13 +101,13 @@ def _by_path(lines: Iterable[str]) -> dict[str, str]:
 
 
 def _is_read(path: str, listed: ListedFiles) -> bool:
-    """Return whether a file that was not listed would be, as far as its path tells."""
+    """Return whether a new file would be listed, as far as its path tells."""
     root = next((root for root in listed.roots if path.startswith(f"{root.rstrip('/')}/")), None)
     if root is None:
         return False
     parts = path.removeprefix(root).strip("/").split("/")
     if any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts):
-        return False  # Spark takes such for hidden
+        return False  # Spark treats it as hidden
     files = [one.rsplit("|", 2)[0] for one in listed.files]
     is_flat = all(os.path.dirname(one) == root.rstrip("/") for one in files if one.startswith(root))
     if files and is_flat and len(parts) > 1:
@@ -116,7 +116,7 @@ def _is_read(path: str, listed: ListedFiles) -> bool:
 
 
 def _shown(path: str) -> str:
-    """Return a path as the user would type it."""
+    """Return a path in the form that the user would type."""
     resolved = resolve_uri(path)
     if not resolved.startswith("file:"):
         return path

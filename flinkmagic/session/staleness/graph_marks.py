@@ -18,21 +18,15 @@ STALE = "stale"
 
 @dataclass(frozen=True)
 class GraphMarks:
-    """What is marked in a graph.
-
-    Attributes
-    ----------
-    boxes : frozenset of str
-        Ids of stream nodes and of job vertices.
-    notes : tuple of str
-        A line for each stale cell: ``stale: cell 3: file data/x.csv changed``.
-    """
+    """What is marked in a graph."""
 
     boxes: frozenset[str] = frozenset()
+    """Ids of stream nodes and of job vertices."""
     notes: tuple[str, ...] = ()
+    """A line for each stale cell: ``stale: cell 3: file data/x.csv changed``."""
 
     def on(self, views: tuple[GraphView, ...]) -> tuple[GraphView, ...]:
-        """Return views with their marks."""
+        """Return the views with their marks."""
         if not self.boxes:
             return views
         return tuple(
@@ -51,7 +45,7 @@ NO_MARKS = GraphMarks()
 
 
 def stale_marks(stream_graph: StreamGraph, job_graph: JobGraph, stale: Sequence[StaleCell]) -> GraphMarks:
-    """Return the marks of those stale cells that have defined operators of a graph."""
+    """Return the marks of the stale cells that define operators of a graph."""
     labels = {f"cell {one.record.number}": one for one in stale}
 
     def cell_of(node: StreamNode) -> str:

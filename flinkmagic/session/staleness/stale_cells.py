@@ -1,17 +1,14 @@
-"""Which cells of the table are stale, and why.
+"""Finds the stale cells of the table, and why they are stale.
 
-The rules, as the code keeps them:
-
-1. A cell is stale if a file that its DataFrames listed has changed, if there is a new one beside it, or if a setting
+1. A cell is stale if a file that its DataFrames listed has changed, if there is a new file beside it, or if a setting
    that can affect rows has another value now.
-2. A cell is stale if a name that it has read means another value now. A value that has a key is the same if the key is:
-   a cell that ran again to the same effect makes no other one stale.
-3. It is not stale if what it has read was only taken further under the same name (``df = df.where(...)``), by itself or
-   by a later cell.
-4. A cell that takes a name further is stale if what it had made of it is no longer there, because the cell before it
-   ran again.
+2. A cell is stale if a name that it has read has another value now. Values with equal keys are the same: a cell that
+   ran again with the same effect makes no other cell stale.
+3. It is not stale if the value that it has read was only developed further under the same name
+   (``df = df.where(...)``), by itself or by a later cell.
+4. A cell that develops a name further is stale if its result is no longer there, because the cell before it ran again.
 5. A cell is stale if it has read what a stale cell defines, or if its last run raised an exception.
-6. Stale cells are in the cells' order, except that one that reads what another one defines follows it.
+6. Stale cells are in the cells' order, except that a cell follows those that define what it reads.
 """
 
 from __future__ import annotations
@@ -28,21 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Present:
-    """The facts of now.
-
-    Attributes
-    ----------
-    value : callable
-        Returns the fact of a name's value; None if there is no such name.
-    changed_file : callable
-        Returns what has become of listed files, such as ``file data/x.csv changed``; empty if all are as they were.
-    settings : mapping of str to str
-        Those that can affect rows.
-    """
+    """The present state, with which records are compared."""
 
     value: Callable[[str], ValueFact | None]
+    """Returns the fact of a name's value; None if there is no such name."""
     changed_file: Callable[[ListedFiles], str]
+    """Returns a change of listed files, such as ``file data/x.csv changed``; empty if there is none."""
     settings: Mapping[str, str]
+    """Only those that can affect rows."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +44,7 @@ class StaleCell:
 
 
 def stale_cells(records: CellRecords, now: Present) -> list[StaleCell]:
-    """Return the stale cells in the order in which they are to run again."""
+    """Return the stale cells, in the order in which they should run again."""
     rows = records.rows()
     reasons = {row.cell: _own_reasons(row, records, now) for row in rows}
     is_growing = True
@@ -128,7 +118,7 @@ def _inherited(row: CellRecord, records: CellRecords, reasons: Mapping[str, Sequ
 
 
 def _in_order(stale: Sequence[StaleCell]) -> list[StaleCell]:
-    """Return cells in their order, each after those that define what it has read."""
+    """Return cells in their order, but each after those that define what it has read."""
     waiting = {one.record.cell: one for one in stale}
     ordered: list[StaleCell] = []
 

@@ -1,8 +1,8 @@
-"""What is known about the values that a notebook's names mean: enough to tell later whether they are the same.
+"""Describes the values of a notebook's names, so that it can be told later whether they are the same.
 
-DataFrames count by the key of their query, functions by the fingerprint of their code, modules of the user's by their
-sources: by the rules that decide whether a kept result may be used (`reuse.result_keys`). Plain values count by what
-they say. Anything else counts by identity, and by how often cells have set an item or an attribute of it.
+DataFrames are compared by the key of their query, functions by the fingerprint of their code, the user's modules by
+their sources: by the rules that decide whether a kept result may be used (`reuse.result_keys`). Plain values are
+compared by their contents, anything else by identity, and by how often cells have set an item or an attribute of it.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _PLAIN = (
 
 
 _CELLS = ("__main__", None)
-"""The module of what cells define; a notebook may have deleted `__name__`."""
+"""The `__module__` of what cells define; a notebook may have deleted `__name__`."""
 
 
 class ValueFacts:
-    """Tells the facts of values.
+    """Finds the facts of values.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class ValueFacts:
         self._modules: dict[str, tuple[tuple[Any, ...], str]] = {}
 
     def of(self, value: Any) -> ValueFact:
-        """Return what is known about a value."""
+        """Return the fact of a value."""
         return self._of(value, frozenset())
 
     def change(self, value: Any) -> None:
@@ -82,11 +82,11 @@ class ValueFacts:
     def _identity(self, value: Any) -> int:
         try:
             return self._numbers.add(value)
-        except TypeError:  # it cannot be referred to weakly
+        except TypeError:  # it allows no weak references
             return -id(value)
 
     def _function(self, value: Any, within: frozenset[int]) -> str | None:
-        """Return what a function, or a class, does; None if that cannot be told."""
+        """Return a text that describes a function or a class completely; None if there is none."""
         try:
             if getattr(value, "__module__", None) not in _CELLS:
                 return f"{value.__module__}.{getattr(value, '__qualname__', '')} {self._module(value.__module__)}"
@@ -102,7 +102,7 @@ class ValueFacts:
                 held += [cell.cell_contents for cell in function.__closure__ or ()]
                 said += [_said(self._of(one, within)) for one in held if one is not value]
             return str(said)
-        except (CannotCompareError, ValueError, TypeError):  # it cannot be followed, or holds an empty cell
+        except (CannotCompareError, ValueError, TypeError):  # its code cannot be followed, or a closure cell is empty
             return None
 
     def _class(self, value: type, within: frozenset[int]) -> str:
@@ -112,7 +112,7 @@ class ValueFacts:
         return f"{value.__qualname__} {[base.__qualname__ for base in value.__bases__]} {said}"
 
     def _module(self, name: str) -> str | None:
-        """Return what a module's sources say, read again only if a file of theirs is another one."""
+        """Return a module's sources as text, read again only if one of their files has changed."""
         version = library_version(name)
         if version is not None:
             return f"{name} {version}"
@@ -129,7 +129,7 @@ class ValueFacts:
 
 
 def functions_in(value: Any) -> list[types.FunctionType]:
-    """Return the functions that a value is: one of Python's own, and what it wraps (`udf`, `functools.wraps`)."""
+    """Return the Python functions that make up a value: itself, and those that it wraps (`udf`, `functools.wraps`)."""
     found: list[types.FunctionType] = []
     while isinstance(value, types.FunctionType) and value not in found:
         found.append(value)
@@ -138,7 +138,7 @@ def functions_in(value: Any) -> list[types.FunctionType]:
 
 
 def names_of_code(function: types.FunctionType) -> Iterator[str]:
-    """Yield the names that a function, and those defined in it, may look up among the globals."""
+    """Yield the names that a function, and the functions defined in it, may look up among the globals."""
     open_ = [function.__code__]
     while open_:
         code = open_.pop()
@@ -159,7 +159,7 @@ def _file_of(module: str) -> tuple[str, int, int]:
 
 
 def _text_of(value: Any) -> str | None:
-    """Return what a plain value says, in a form of bounded length; None for any other."""
+    """Return the contents of a plain value as a text of bounded length; None for any other value."""
     parts: list[str] = []
     left = [_MOST_PARTS, _MOST_TEXT]
 
@@ -177,7 +177,7 @@ def _text_of(value: Any) -> str | None:
             return False
         parts.append(f"{kind.__name__} {len(one)} {getattr(one, '__fields__', '')}")
         held = [part for item in one.items() for part in item] if kind is dict else list(one)
-        if kind in (set, frozenset):  # their order is that of a process
+        if kind in (set, frozenset):  # their order differs between processes
             held = sorted(held, key=repr) if all(type(each) in _PLAIN for each in held) else [one]
         return all(add(each, depth + 1) for each in held)
 
