@@ -76,7 +76,7 @@ def iterate(
     IterationArgumentsError
         If something is no DataFrame, no function or no number of supersteps.
     SuperstepFailedError
-        If a superstep has failed and is not restarted.
+        If a superstep has failed and its restart strategy gives up.
     IterationCancelledError
         If the loop was cancelled from another thread.
 

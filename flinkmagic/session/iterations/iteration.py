@@ -60,15 +60,7 @@ _NUMBER = "superstep"
 
 
 class Iteration:
-    """A loop, run once by the thread that calls `run`.
-
-    Attributes
-    ----------
-    supersteps : list of Superstep
-        Those that have ended, in order, without those that another process has run.
-    converged : bool
-        Whether `until` has ended it.
-    """
+    """A loop, run once by the thread that calls `run`."""
 
     def __init__(
         self,
@@ -81,8 +73,10 @@ class Iteration:
     ) -> None:
         self.name = name
         self.supersteps: list[Superstep] = []
+        """Those that have ended, in order, without those that another process has run."""
         self.status = JobStatus.CREATED
         self.converged = False
+        """Whether `until` has ended the loop."""
         self.max_iterations = most
         self._step = step
         self._until = until
@@ -170,7 +164,7 @@ class Iteration:
         Raises
         ------
         SuperstepFailedError
-            If a superstep has failed and is not restarted.
+            If a superstep has failed and its restart strategy gives up.
         IterationCancelledError
             After `cancel`.
         """
@@ -194,7 +188,7 @@ class Iteration:
         self.status = JobStatus.FINISHED
         if self._checkpoint is not None:
             self._checkpoint.close()
-        # What is made of it refers to this plan in the JVM, even where no name does. Its columns are new, since they
+        # What is made of it refers to this plan in the JVM, even where no name does. Its columns are new: they
         # belong to this call of the loop.
         result = last.toDF(*last.columns)
         remember(self._rows[-1].dataset_id(), KnownLoop(self.view(), f"{self.name}: {self.outcome}"))

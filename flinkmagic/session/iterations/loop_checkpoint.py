@@ -2,8 +2,8 @@
 
 The rows of each superstep are written as parquet, and recorded in a file that atomically replaces the one before. A
 loop of the same name takes them up if its first superstep would have the same rows: the key is that superstep's. A loop
-without a key (its rows differ each time, or its functions are not known to be pure) begins again. When a loop
-has ended, its files are deleted.
+without a key (its rows differ each time, or its functions are not known to be pure) begins again. When a loop has
+ended, its files are deleted.
 """
 
 from __future__ import annotations
