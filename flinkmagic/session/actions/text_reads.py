@@ -1,4 +1,4 @@
-"""Decides which columns of its text sources a line reads from, or keeps for, other lines (`reuse.source_columns`).
+"""Decides which columns of text sources a line keeps for later lines, or reads as kept (`reuse.source_columns`).
 
 1. The first action that reads a source reads it as plain Spark does; the next ones may keep of it what they read.
 2. The cost is a stake, which the savings by kept columns pay back (`ledger`).

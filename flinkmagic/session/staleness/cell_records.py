@@ -76,7 +76,7 @@ class CellRecord:
     files: tuple[ListedFiles, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     raised: bool = False
-    """Whether its last run raised an exception, after an earlier run that did not."""
+    """Whether its last run raised an exception; False if that was its first run."""
 
     @property
     def title(self) -> str:
