@@ -194,6 +194,13 @@ def local_session(
     Its Python workers run this interpreter: Spark would start the first `python3` on PATH, which lacks the packages of
     a virtual environment.
 
+    Parameters
+    ----------
+    app_name, master : str
+        As `SparkSession.Builder` takes them.
+    config : mapping, optional
+        Further Spark configuration, over ours.
+
     Raises
     ------
     JavaNotFoundError
