@@ -17,7 +17,8 @@ Kept = TypeVar("Kept")
 def kept_for_context(make: Callable[[SparkContext], Kept]) -> Callable[[SparkContext], Kept]:
     """Let a function make its result once for each SparkContext; it can then be called from any thread."""
     made: WeakKeyDictionary[SparkContext, Kept] = WeakKeyDictionary()
-    lock = threading.Lock()
+    # Code that is notified of what a thread does (files that it opens, calls of the JVM) may ask for it meanwhile.
+    lock = threading.RLock()
 
     @functools.wraps(make)
     def kept(sc: SparkContext) -> Kept:

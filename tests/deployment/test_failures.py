@@ -135,9 +135,8 @@ def test_a_commit_that_fails_is_no_success(spark, deploy, tmp_path):
     assert ExecutionState.FAILED in states(deployment)[deployment.execution_graph.job_vertices[-1].name]
 
 
-def test_restarts_only_what_is_missing(spark, deploy, tmp_path, spark_work):
-    """A task that fails once: the stage is submitted again, and runs the failed task only."""
-    flag = str(tmp_path / "flag")
+def failing_once(flag):
+    """Return a function whose fourth task fails the first time."""
 
     def fails_once(batches):
         from pathlib import Path
@@ -149,6 +148,12 @@ def test_restarts_only_what_is_missing(spark, deploy, tmp_path, spark_work):
             raise OSError("the disk is full")
         yield from batches
 
+    return fails_once
+
+
+def test_restarts_only_what_is_missing(spark, deploy, tmp_path, spark_work):
+    """A task that fails once: the stage is submitted again, and runs the failed task only."""
+    fails_once = failing_once(str(tmp_path / "flag"))
     source = spark.range(0, 100, 1, 4)
     frame = source.mapInArrow(fails_once, source.schema).groupBy("id").count()
     deployment = deploy({"counts": frame}, restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 50.0))
@@ -172,18 +177,7 @@ def test_restarts_only_what_is_missing(spark, deploy, tmp_path, spark_work):
 
 @pytest.mark.parametrize("mode", ["errorifexists", "append", "overwrite"])
 def test_a_restarted_write_runs_as_a_whole(spark, deploy, tmp_path, mode):
-    flag = str(tmp_path / "flag")
-
-    def fails_once(batches):
-        from pathlib import Path
-
-        from pyspark import TaskContext
-
-        if TaskContext.get().partitionId() == 3 and not Path(flag).exists():
-            Path(flag).touch()
-            raise OSError("the disk is full")
-        yield from batches
-
+    fails_once = failing_once(str(tmp_path / "flag"))
     source = spark.range(0, 100, 1, 4)
     with capture(spark) as program:
         source.mapInArrow(fails_once, source.schema).write.mode(mode).parquet(str(tmp_path / "out"))

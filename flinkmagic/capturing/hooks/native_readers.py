@@ -3,7 +3,7 @@
 Each row names a module, the functions or methods through which every use of the library passes, and which argument is
 the path. What opens its files by Python's `open` (fastparquet, Pillow, `pandas.read_csv`) needs no row.
 
-No row is possible for methods of classes that cannot be changed, such as Cython's, pyarrow's FileSystem and Dataset
+No row is possible for methods of classes that cannot be changed, such as Cython's: pyarrow's FileSystem and Dataset
 among them.
 """
 

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-from flinkmagic.planning.handles import (
-    StageHandle,
-)
+from flinkmagic.planning.handles import StageHandle
 
 
 class Stage(NamedTuple):

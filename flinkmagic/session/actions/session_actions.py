@@ -200,7 +200,7 @@ class SessionActions:
         return program
 
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
-        """Compile a query whose job failed again, as plain Spark plans it (rule 5)."""
+        """Compile again, as plain Spark plans it, a query whose job has failed (rule 5)."""
         program = self._program(call, next(iter(graph.program.results.values())))  # type: ignore[union-attr]
         program.reread = {}
         return ActionGraph(program, call.method, self._options)
