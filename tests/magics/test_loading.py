@@ -58,11 +58,11 @@ def test_a_new_profile_is_told_once_where_to_begin(tmp_path: Path) -> None:
 GRAPH = """
 import threading
 from IPython.core.interactiveshell import InteractiveShell
-from pyspark.sql import SparkSession
+import flinkmagic
 from flinkmagic.planning.java_classes import CLASSES
 shell = InteractiveShell.instance()
 shell.run_line_magic("load_ext", "flinkmagic")
-shell.user_ns["spark"] = spark = SparkSession.builder.master("local[1]").getOrCreate()
+shell.user_ns["spark"] = spark = flinkmagic.local_session("classes", "local[1]")
 assert shell.run_cell("%%flinkgraph rows\\nrows = spark.range(9).groupBy('id').count()").success
 [thread.join() for thread in threading.enumerate() if thread.name == "flinkmagic-warm-up"]
 print(CLASSES._compiled[spark.sparkContext._gateway].is_loaded)
