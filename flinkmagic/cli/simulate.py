@@ -11,9 +11,9 @@ from typing import Any
 from flinkmagic.errors.graph import TopologyError
 from flinkmagic.errors.usage import CommandLineError
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
+from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.graph.topology import read_topology
 from flinkmagic.graph.transformations import SourceTransformation
 from flinkmagic.simulation.arguments import SIMULATION_ARGUMENTS

@@ -23,10 +23,9 @@ from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import JobMaster
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob

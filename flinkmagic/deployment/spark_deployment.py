@@ -43,9 +43,8 @@ from flinkmagic.reuse.retention import Retention
 from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal

@@ -17,9 +17,8 @@ from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_master import JobMaster
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway

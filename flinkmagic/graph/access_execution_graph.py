@@ -176,11 +176,6 @@ class AccessExecutionGraph:
             raise IndexError(f"the graph has {self.n_vertices} execution vertices, no number {index}")
         return ExecutionVertex(self, index, self.job_vertex_of(index))
 
-    def execution_vertex_by_id(self, job_vertex_id: str, subtask: int) -> ExecutionVertex:
-        """Return a view of a subtask."""
-        job_vertex = self._topology.by_id[job_vertex_id]
-        return ExecutionVertex(self, job_vertex.vertices[subtask], job_vertex)
-
     def state_of(self, index: int) -> ExecutionState:
         """Return the state of the current execution of a vertex."""
         return STATES[int(self._columns.state[index])]

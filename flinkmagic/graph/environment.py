@@ -12,8 +12,7 @@ from flinkmagic.errors.graph import (
     OperatorParallelismError,
 )
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
-from flinkmagic.graph.execution_config import ExecutionConfig
-from flinkmagic.graph.job_settings import JobSettings
+from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings
 from flinkmagic.graph.stream_graph_generator import StreamGraphGenerator
 from flinkmagic.graph.transformations import (
     PARALLELISM_DEFAULT,

@@ -1,8 +1,9 @@
-"""The settings that all operators of a job share."""
+"""The settings of a job: those that its operators share, and those that its graphs pass to the scheduler."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from flinkmagic.graph.exchange_mode import BatchShuffleMode
 from flinkmagic.graph.transformations import UPPER_BOUND_MAX_PARALLELISM
@@ -17,3 +18,30 @@ class ExecutionConfig:
     chaining: bool = True
     batch_shuffle_mode: BatchShuffleMode = BatchShuffleMode.ALL_EXCHANGES_BLOCKING
     upper_bound_max_parallelism: int = UPPER_BOUND_MAX_PARALLELISM
+
+
+class ScheduleMode(Enum):
+    """Mirrors the ``ScheduleMode`` of Flink up to 1.12.
+
+    Informative: the scheduler follows pipelined regions; both modes are special cases of them (one region: EAGER).
+    """
+
+    EAGER = "EAGER"
+    LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST = "LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST"
+
+
+class InputDependencyConstraint(Enum):
+    """Mirrors ``InputDependencyConstraint``: whether a region waits for ANY or ALL of its inputs."""
+
+    ANY = "ANY"
+    ALL = "ALL"
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """The job-wide settings.
+
+    Departure from Flink: jars, files, savepoints and checkpoints are not here. Spark ships and keeps its own.
+    """
+
+    input_dependency_constraint: InputDependencyConstraint = InputDependencyConstraint.ALL

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
-from flinkmagic.graph.execution_config import ExecutionConfig
-from flinkmagic.graph.job_settings import JobSettings, ScheduleMode
+from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings, ScheduleMode
 from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
 from flinkmagic.graph.stream_config import StreamConfig
@@ -105,6 +104,13 @@ class JobVertex:
         self.co_location_group: CoLocationGroup | None = None
         self.produced: list[IntermediateDataSet] = []
         self.inputs: list[JobEdge] = []
+
+    @property
+    def names(self) -> list[str]:
+        """What people call it: its name and those of its operators, with and without the prefixes of their roles."""
+        names = [self.name, *(operator.name for operator in self.operators)]
+        bare = [name.removeprefix(prefix) for name in names for prefix in ("Source: ", "Sink: ")]
+        return list(dict.fromkeys([*names, *bare]))
 
     @property
     def tail(self) -> StreamNode:

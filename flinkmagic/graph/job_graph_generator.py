@@ -32,7 +32,6 @@ from flinkmagic.graph.job_graph import (
 from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.pipelined_region import logical_pipelined_regions
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
-from flinkmagic.graph.steps import Steps, run
 from flinkmagic.graph.stream_config import (
     ChainedInputConfig,
     NetworkInputConfig,
@@ -41,6 +40,7 @@ from flinkmagic.graph.stream_config import (
 )
 from flinkmagic.graph.stream_graph import DEFAULT_SLOT_SHARING_GROUP, StreamEdge, StreamGraph, StreamNode
 from flinkmagic.graph.stream_graph_hasher import generate_hashes
+from flinkmagic.graph.trampoline import Steps, run
 
 _RESULT_OF_MODE = {
     StreamExchangeMode.PIPELINED: ResultPartitionType.PIPELINED_BOUNDED,

@@ -13,8 +13,7 @@ from flinkmagic.graph.exchange_mode import (
     RuntimeExecutionMode,
     StreamExchangeMode,
 )
-from flinkmagic.graph.execution_config import ExecutionConfig
-from flinkmagic.graph.job_settings import JobSettings
+from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings
 from flinkmagic.graph.partitioner import FORWARD, REBALANCE, PartitionerKind, StreamPartitioner
 from flinkmagic.graph.transformations import OutputTag
 

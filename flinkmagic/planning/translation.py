@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeVar
 from flinkmagic.capturing.selections import Selected
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind
-from flinkmagic.graph.steps import Steps, run
+from flinkmagic.graph.trampoline import Steps, run
 from flinkmagic.graph.transformations import (
     CacheTransformation,
     MultipleInputTransformation,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from flinkmagic.amounts import count
 from flinkmagic.errors.scheduling import ExecutorRecoveryError, JobSuspendedError, TaskCanceledError
+from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
 from flinkmagic.scheduling.execution_deployer import DefaultExecutionDeployer
@@ -22,8 +22,7 @@ from flinkmagic.scheduling.failover.restart_strategy import (
     RestartBackoffTimeStrategy,
 )
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy

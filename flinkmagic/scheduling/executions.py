@@ -11,7 +11,7 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import STATES, ExecutionState
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.completable_future import CompletableFuture, all_done
-from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
 
 if TYPE_CHECKING:

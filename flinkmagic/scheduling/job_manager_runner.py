@@ -10,8 +10,7 @@ from flinkmagic.errors.scheduling import JobSuspendedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob, append_status
 from flinkmagic.scheduling.recovery.job_journal import JobJournal

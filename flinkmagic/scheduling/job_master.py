@@ -11,7 +11,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.heartbeat import HeartbeatManager
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.slot_pool_service import SlotPoolService, SlotPoolServiceSchedulerFactory
 from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway, SlotOffer

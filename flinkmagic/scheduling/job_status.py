@@ -1,8 +1,16 @@
-"""Lists the states of a job and the moves between them, as data (Flink's `JobStatus`)."""
+"""Moves a job from state to state by a table of legal moves, and tells listeners of each (Flink's `JobStatus`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from flinkmagic.errors.scheduling import IllegalStateTransitionError
+from flinkmagic.scheduling.clock import Clock
+
+if TYPE_CHECKING:
+    from flinkmagic.graph.execution_state import ExecutionState
 
 
 class JobStatus(Enum):
@@ -80,3 +88,48 @@ TRANSITIONS: frozenset[tuple[JobStatus, JobStatus]] = frozenset(
     for target in targets
 )
 """Every legal transition of a job. Nothing else may change a job's status."""
+
+
+class JobListener(Protocol):
+    """Is notified of what happens to a job, on the main thread, after it has happened.
+
+    A listener must be quick and must not call the scheduler; it may hand work to the main thread.
+    """
+
+    def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
+        """Handle a change of the job as a whole (Flink's `JobStatusListener`)."""
+        ...
+
+    def on_execution_state_changed(
+        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
+    ) -> None:
+        """Handle the entry of the current executions of `vertices` into `state`.
+
+        CREATED means that they were reset for a new attempt.
+        """
+        ...
+
+
+class JobStatusMachine:
+    """Holds a job's status and notifies listeners of each transition."""
+
+    def __init__(self, job_name: str, clock: Clock, listeners: Sequence[JobListener]) -> None:
+        self._job_name = job_name
+        self._clock = clock
+        self._listeners = listeners
+        self.status = JobStatus.INITIALIZING
+        self.timestamps: dict[JobStatus, float] = {JobStatus.INITIALIZING: clock.now_ms()}
+        self._history = [f"{clock.now_ms():g} ms {JobStatus.INITIALIZING}"]
+
+    def transition(self, to: JobStatus, cause: BaseException | None = None) -> None:
+        """Move to another status, or raise `IllegalStateTransitionError` with the job's history."""
+        old = self.status
+        if (old, to) not in TRANSITIONS:
+            raise IllegalStateTransitionError(f"Job {self._job_name!r}", str(old), str(to), tuple(self._history))
+        at_ms = self._clock.now_ms()
+        self.status = to
+        self.timestamps[to] = at_ms
+        self._history.append(f"{at_ms:g} ms {to}")
+        del self._history[:-50]
+        for listener in self._listeners:
+            listener.on_job_status_changed(old, to, at_ms, cause)

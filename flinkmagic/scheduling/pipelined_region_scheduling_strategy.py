@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flinkmagic.errors.base import InvariantViolatedError
+from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 
 _NOT_SCHEDULED, _SCHEDULED, _WAITS_FOR_RESTART = 0, 1, 2

@@ -11,9 +11,7 @@ from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
 from flinkmagic.scheduling.failover.execution_failure_handler import ExecutionFailureHandler
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
-from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.job_status_machine import JobStatusMachine
+from flinkmagic.scheduling.job_status import JobListener, JobStatus, JobStatusMachine
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from flinkmagic.errors.base import InvariantViolatedError
+from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.execution_operations import ON_EXECUTOR
 
 if TYPE_CHECKING:

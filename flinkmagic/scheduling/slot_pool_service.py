@@ -10,7 +10,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
+from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.scheduler_ng import SchedulerNG
 from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool

@@ -21,7 +21,6 @@ from flinkmagic.simulation.faults import (
     SimulatedError,
     SuspendJob,
 )
-from flinkmagic.simulation.names import names_of
 from flinkmagic.simulation.virtual_cluster import VirtualCluster
 
 _RUNNING = ExecutionState.RUNNING
@@ -60,7 +59,7 @@ class FaultInjector:
     def _vertex_of(self, fault: FailTask) -> int:
         """Return the task that a fault names: by a name of its job vertex, else by the number that text gives that."""
         vertices = self._job_master.execution_graph.job_vertices
-        named = [vertex for vertex in vertices if fault.vertex in names_of(vertex.job_vertex)]
+        named = [vertex for vertex in vertices if fault.vertex in vertex.job_vertex.names]
         numbered = [vertex for number, vertex in enumerate(vertices, 1) if fault.vertex == str(number)]
         if not (found := [*named, *numbered]):
             raise UnknownNameError("vertex", fault.vertex, [vertex.name for vertex in vertices])

@@ -17,7 +17,6 @@ from flinkmagic.simulation.faults import (
     parse_task_manager_loss,
     random_faults,
 )
-from flinkmagic.simulation.names import names_of
 from flinkmagic.simulation.simulation import SimulationOptions
 
 DEFAULT_TASK_MS = 1_000.0
@@ -91,7 +90,7 @@ def _by_chance(
 
 
 def _task_times(given: Sequence[str], job_graph: JobGraph) -> tuple[float, dict[str, float]]:
-    names = {name for vertex in job_graph.vertices.values() for name in names_of(vertex)}
+    names = {name for vertex in job_graph.vertices.values() for name in vertex.names}
     default_ms, by_name = DEFAULT_TASK_MS, {}
     for text in given:
         name, is_named, seconds = text.rpartition("=")

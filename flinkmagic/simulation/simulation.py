@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.failover.restart_strategy import (
@@ -22,10 +22,9 @@ from flinkmagic.scheduling.failover.restart_strategy import (
     RestartStrategyFactory,
 )
 from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.scheduling.task_executor_gateway import TaskDeploymentDescriptor
-from flinkmagic.simulation.names import names_of
 
 
 class SampledTaskTimes:
@@ -56,7 +55,7 @@ class SampledTaskTimes:
         self._work_ms: dict[str, float] = {}
         self._told: set[str] = set()
         for job_vertex in graph.job_vertices:
-            given = [by_name[name] for name in names_of(job_vertex.job_vertex) if by_name and name in by_name]
+            given = [by_name[name] for name in job_vertex.job_vertex.names if by_name and name in by_name]
             if given:
                 self._told.add(job_vertex.id)
             is_endless = any(operator.id in endless for operator in job_vertex.job_vertex.operators)

@@ -10,9 +10,9 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
+from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.slot_pool_service import (

@@ -4,8 +4,8 @@ import pytest
 
 from flinkmagic.errors import graph as errors
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
+from flinkmagic.graph.execution_config import InputDependencyConstraint, JobSettings
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.job_settings import InputDependencyConstraint, JobSettings
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import (
     CoFeedbackTransformation,

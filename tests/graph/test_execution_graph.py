@@ -46,7 +46,6 @@ def test_vertices_have_global_indices_in_topological_order(graph: ExecutionGraph
     assert [graph.execution_vertex(index).task_name for index in range(5)] == [
         "Source: Read (1/3)", "Source: Read (2/3)", "Source: Read (3/3)", "Sink: Write (1/2)", "Sink: Write (2/2)",
     ]  # fmt: skip
-    assert graph.execution_vertex_by_id(write.id, 1).index == 4
     assert graph.execution_vertex(4).id == ExecutionVertexID(write.id, 1)
     assert graph.job_vertex_by_id(write.id) is write
     with pytest.raises(IndexError, match="5 execution vertices, no number 5"):

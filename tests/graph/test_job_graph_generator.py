@@ -6,9 +6,9 @@ import pytest
 
 from flinkmagic.errors import graph as errors
 from flinkmagic.graph.exchange_mode import ChainingStrategy, GlobalStreamExchangeMode, StreamExchangeMode
+from flinkmagic.graph.execution_config import ScheduleMode
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph, result_type_of
-from flinkmagic.graph.job_settings import ScheduleMode
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
 from flinkmagic.graph.stream_graph import Invokable, StreamGraph

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from flinkmagic.graph.execution_config import InputDependencyConstraint as Constraint
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.graph.job_settings import InputDependencyConstraint as Constraint
 from flinkmagic.scheduling.failover.failover_strategy import RestartPipelinedRegionFailoverStrategy
 from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy

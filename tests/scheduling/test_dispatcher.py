@@ -18,9 +18,8 @@ from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.dispatcher import Dispatcher
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_listener import JobListener
 from flinkmagic.scheduling.job_manager_runner import JobMasterServiceProcess, OnCompletion
-from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob

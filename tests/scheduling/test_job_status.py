@@ -8,8 +8,7 @@ import pytest
 
 from flinkmagic.errors.scheduling import IllegalStateTransitionError
 from flinkmagic.scheduling.clock import ManualClock
-from flinkmagic.scheduling.job_status import TRANSITIONS, JobStatus
-from flinkmagic.scheduling.job_status_machine import JobStatusMachine
+from flinkmagic.scheduling.job_status import TRANSITIONS, JobStatus, JobStatusMachine
 
 ARROWS = """
 INITIALIZING CREATED FAILED SUSPENDED CANCELLING

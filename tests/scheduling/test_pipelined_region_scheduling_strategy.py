@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from flinkmagic.errors.base import InvariantViolatedError
+from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 

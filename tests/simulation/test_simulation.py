@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.job_settings import InputDependencyConstraint
 from flinkmagic.graph.topology import make_environment, read_topology
 from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
