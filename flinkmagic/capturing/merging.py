@@ -183,7 +183,9 @@ def _add_writes(
 def _must_wait(write: DeferredWrite, earlier: DeferredWrite) -> bool:
     if earlier.impure != write.impure:
         return True
-    return earlier.target.overlaps(write.target) or any(source.overlaps(write.target) for source in earlier.sources)
+    return earlier.facts.target.overlaps(write.facts.target) or any(
+        source.overlaps(write.facts.target) for source in earlier.sources
+    )
 
 
 def _add_results(whole: Program, programs: Sequence[Program]) -> None:

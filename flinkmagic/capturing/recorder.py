@@ -115,7 +115,7 @@ class Recorder(CapturedSession):
     def read(self, sources: Iterable[Source]) -> None:
         """Report a read of what earlier captures are still to write."""
         for source in sources:
-            for write in [write for write in self.awaited if source.overlaps(write.target)]:
+            for write in [write for write in self.awaited if source.overlaps(write.facts.target)]:
                 self.awaited.remove(write)
                 self.listener.awaited_read(self.location(), write)
 
@@ -227,7 +227,7 @@ class Recorder(CapturedSession):
         writes = tuple(self.pending.writes)
         if not writes:
             return
-        listed = "; ".join(f"{write.path} ({write.location})" for write in writes)
+        listed = "; ".join(f"{write.facts.label} ({write.location})" for write in writes)
         if isinstance(error, KeyboardInterrupt):
             add_note(error, f"Captured before the interrupt, and dropped: the writes to {listed}.")
         elif self.pending.can_deploy:

@@ -226,7 +226,11 @@ def _say_what_started(program: Program) -> None:
 def _say_what_ran(program: Program, *, shows_graphs: bool) -> None:
     """Say why a cell has no graph: it has no sink, or each of its writes ran on the way."""
     for write in program.deployed:
-        print(lines_visible(f"{write.location}: written to {write.path}, because a later line of the cell needed it."))
+        print(
+            lines_visible(
+                f"{write.location}: written to {write.facts.label}, because a later line of the cell needed it."
+            )
+        )
     for skipped in program.skipped:
         print(lines_visible(f"{skipped.location}: nothing to do, {skipped.path} exists and the mode is 'ignore'."))
     _say_what_ran_on_its_line(program)

@@ -44,7 +44,7 @@ class MissingTargetNotes:
         if missing is None:
             return
         for graph, write in self._graphs.awaited():
-            if missing.overlaps(write.target):
+            if missing.overlaps(write.facts.target):
                 print(awaited_line(graph, write), file=sys.stderr)
                 return
 
@@ -55,7 +55,7 @@ def awaited_line(graph: CompiledGraph, write: DeferredWrite) -> str:
     left_out = [sink.write.command for sink in job.left_out() if sink.write is not None] if job is not None else []
     is_running = job is not None and not job.status.is_terminal and all(one is not write.command for one in left_out)
     then = "It is running: wait for it." if is_running else f"Run it: %flinkrun {graph.name}"
-    return lines_visible(f"{write.path} has yet to be written by {graph.name} ({write.location}). {then}")
+    return lines_visible(f"{write.facts.label} has yet to be written by {graph.name} ({write.location}). {then}")
 
 
 def _missing(error: BaseException, spark: SparkSession) -> Target | None:

@@ -305,9 +305,9 @@ class _Planner:
             "call": write.text,
             **location_facts(write.location),
             "operator": root.name if request.command is None else f"Execute {request.command.nodeName()}",
-            "format": write.format,
-            "mode": write.mode,
-            "target": str(write.path),
+            "format": write.facts.format,
+            "mode": write.facts.mode,
+            "target": str(write.facts.label),
         }
         facts["description"] = f"{write.text} ({write.location}): {facts['operator']}"
         return facts
@@ -326,12 +326,12 @@ class _Planner:
             index=index,
             name=request.name,
             kind=request.kind,
-            target=write.path if write else "",
+            target=write.facts.label if write else "",
             location=request.location,
             transformation_id=made.id,
             variable=names[0] if names else "",
             write=write,
-            facts={"format": write.format, "mode": write.mode} if write else {},
+            facts={"format": write.facts.format, "mode": write.facts.mode} if write else {},
             only_reads=light,
         )
 

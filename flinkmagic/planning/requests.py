@@ -51,7 +51,7 @@ class SinkRequest:
     @property
     def label(self) -> str:
         """What the sink is called in graphs."""
-        return f"{self.write.format} {self.name}" if self.write else self.name
+        return f"{self.write.facts.format} {self.name}" if self.write else self.name
 
     @property
     def rows_names(self) -> tuple[str, ...]:
@@ -59,8 +59,15 @@ class SinkRequest:
         write = self.write
         if write is None:
             return ("result", self.schema_json)
-        options = ",".join(f"{key}={value}" for key, value in sorted(write.options.items()))
-        how = (write.format, write.mode, options, ",".join(write.partition_by), str(write.dynamic), write.path)
+        options = ",".join(f"{key}={value}" for key, value in sorted(write.facts.options.items()))
+        how = (
+            write.facts.format,
+            write.facts.mode,
+            options,
+            ",".join(write.facts.partition_by),
+            str(write.facts.dynamic),
+            write.facts.label,
+        )
         return ("write", write.df.schema.json(), *how)
 
 

@@ -123,7 +123,7 @@ class StageHandles:
         """Remember which rows a sink writes or keeps, and under which names."""
         plan, target = self._forest.jvm_node(query), ""
         if request.write is not None and writes_files(request.write):
-            target = request.write.target.path or ""
+            target = request.write.facts.target.path or ""
         self.results.append(StageResult(handle, request.kind, plan, request.rows_names, index, target))
 
     def _of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle:

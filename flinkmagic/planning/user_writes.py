@@ -58,14 +58,14 @@ class UserWrite:
 
 def user_write(write: DeferredWrite) -> UserWrite:
     """Return a deferred write in its session."""
-    is_table = write.target.table is not None
-    replaces = write.kind == "SaveAsV1TableCommand" and write.overwrites
+    is_table = write.facts.target.table is not None
+    replaces = write.kind == "SaveAsV1TableCommand" and write.facts.overwrites
     return UserWrite(write.df.sparkSession, write.command, write.kind, is_table, write.session, replaces)
 
 
 def writes_files(write: DeferredWrite) -> bool:
     """Return whether Spark itself writes files, so that its target is the content of a folder."""
-    return write.target.table is None and write.kind == "InsertIntoHadoopFsRelationCommand"
+    return write.facts.target.table is None and write.kind == "InsertIntoHadoopFsRelationCommand"
 
 
 def _identifier(command: JavaObject, kind: str) -> Any:

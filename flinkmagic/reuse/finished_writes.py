@@ -67,11 +67,11 @@ def to_remember(
 def _overwritten(planned: PlannedJob, sink: int) -> Iterator[int]:
     """Yield the earlier sinks whose targets' data are gone when a sink is done."""
     write = planned.sinks[sink].write
-    if write is None or not write.overwrites:
+    if write is None or not write.facts.overwrites:
         return
     for earlier in planned.control_edges.get(sink, ()):
         other = planned.sinks[earlier].write
-        if other is not None and other.target.overlaps(write.target):
+        if other is not None and other.facts.target.overlaps(write.facts.target):
             yield earlier
 
 

@@ -141,7 +141,7 @@ class Retention:
             if self._use(result, entry, kept):
                 found[vertex_of[id(result.handle)]] = (result, entry)
         self._write_keys = keys_of_writes(planned.results, self._keys)
-        self._overwrites = frozenset(one.index for one in planned.sinks if one.write and one.write.overwrites)
+        self._overwrites = frozenset(one.index for one in planned.sinks if one.write and one.write.facts.overwrites)
         self._leave_out(planned, vertex_of)
         written = set() if self._full else self._written(planned, vertex_of, keys, unchanged)
         finished = _not_needed(graph, found.keys() | written)

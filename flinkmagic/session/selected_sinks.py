@@ -100,12 +100,12 @@ def _fits(sink: PlannedSink, word: str) -> bool:
         return True
     if sink.write is None:
         return word == sink.variable
-    separator = "/" if sink.write.target.table is None else "."
+    separator = "/" if sink.write.facts.target.table is None else "."
     return f"{separator}{sink.target.rstrip('/')}".endswith(f"{separator}{word}")
 
 
 def _last_part(sink: PlannedSink) -> str:
     if sink.write is None:
         return sink.variable or sink.name
-    separator = "/" if sink.write.target.table is None else "."
+    separator = "/" if sink.write.facts.target.table is None else "."
     return sink.target.rstrip("/").rpartition(separator)[-1] or sink.name

@@ -327,7 +327,7 @@ def test_partitions_of_the_table_that_is_read_are_overwritten(spark, deploy, par
     with capture(spark) as program:
         spark.table(own).where("k = 1").selectExpr("k", "total + 1 AS total").writeTo(own).overwritePartitions()
     (write,) = program.writes
-    assert (write.mode, write.dynamic) == ("overwrite", True)
+    assert (write.facts.mode, write.facts.dynamic) == ("overwrite", True)
     deployment = deploy(program)
     assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
     assert sorted(tuple(row) for row in spark.table(own).collect()) == [(1, 11), (1, 12), (2, 20)]
@@ -366,7 +366,7 @@ def test_a_source_that_writes_nothing_is_a_sink_all_the_same(spark, deploy, rows
         rows.write.format("noop").mode("overwrite").save()
     deployment = deploy(program)
     assert deployment.wait(60) is JobStatus.FINISHED, deployment.exceptions()
-    assert [write.format for write in program.writes] == ["noop"]
+    assert [write.facts.format for write in program.writes] == ["noop"]
     assert len(deployment.execution_graph.job_vertices) == 3
 
 

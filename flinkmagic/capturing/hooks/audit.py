@@ -255,7 +255,7 @@ def _database(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     name = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes, os.PathLike)) else ""
     if name in ("", ":memory:"):
         return None
-    places = [place for write in recorder.pending.writes for place in (write.target, *write.sources)]
+    places = [place for write in recorder.pending.writes for place in (write.facts.target, *write.sources)]
     if any((place.path or "").startswith("jdbc:") for place in places) or name.startswith("file:"):
         return Effects(unknown=True, cause=Cause.DATABASE)
     return _changes(recorder, name)
@@ -327,8 +327,8 @@ class Look(Hook):
         text = os.fsdecode(path)
         real = real_path(text if os.path.isabs(text) else os.path.join(os.getcwd(), text))
         place = Source(path="file:" + real)
-        touched = [write for write in recorder.pending.writes if place.overlaps(write.target)]
-        if touched and not (all(place.holds(write.target) for write in touched) and os.path.isdir(real)):
+        touched = [write for write in recorder.pending.writes if place.overlaps(write.facts.target)]
+        if touched and not (all(place.holds(write.facts.target) for write in touched) and os.path.isdir(real)):
             recorder.settle(Effects(reads=(place,), cause=Cause.FILE))
 
 

@@ -25,7 +25,7 @@ _UNKNOWN = Effects(unknown=True)
 
 
 def _defines_tables(captured: CapturedSession) -> bool:
-    return any(write.defines for write in captured.pending.writes)
+    return any(write.facts.defines for write in captured.pending.writes)
 
 
 def table_effects(captured: CapturedSession, name: str) -> Effects:
@@ -78,8 +78,8 @@ def lookup_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mappi
     if name is None:
         return _UNKNOWN
     table = named_table(captured.spark, str(name))
-    wanted = any(write.defines and write.target.overlaps(table) for write in captured.pending.writes)
-    return Effects(reads=(Source(path=table.path, table=table.table),) if wanted else ())
+    is_needed = captured.pending.define(table)
+    return Effects(reads=(Source(path=table.path, table=table.table),) if is_needed else ())
 
 
 def cached_table_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:

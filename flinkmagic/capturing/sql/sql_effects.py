@@ -255,7 +255,7 @@ class SqlEffects:
     def _look(self, owner: SqlNode, table: Target) -> None:
         """Judge a look at a table's description: the table has to exist. An extended description tells its size."""
         in_full = owner.kind == "DescribeRelation" and owner.plan.isExtended()
-        if in_full or any(write.defines and write.target.overlaps(table) for write in self._pending.writes):
+        if in_full or self._pending.define(table):
             self._reads.append(_source(table))
 
     def _judge_namespace(self, node: SqlNode, owner: SqlNode | None) -> None:
@@ -265,12 +265,9 @@ class SqlEffects:
         if owner.kind in _READS:
             self._reads += map(_source, targets)
         elif owner.kind.startswith(_LOOKS):
-            self._reads += [Source(namespace=targets[0].namespace)] if self._defines(targets[0]) else []
+            self._reads += [Source(namespace=targets[0].namespace)] if self._pending.define(targets[0]) else []
         else:
             self._changes += targets
-
-    def _defines(self, namespace: Target) -> bool:
-        return any(write.defines and write.target.overlaps(namespace) for write in self._pending.writes)
 
     def _relation_reads(self, parts: Sequence[str]) -> Iterator[Source]:
         """Return what a relation is: files named in its place, a view, or a table."""

@@ -20,10 +20,10 @@ from flinkmagic.capturing.driver.sql_reader import SqlNode, constant, nodes_of, 
 from flinkmagic.capturing.sql.sql_effects import SqlEffects, changes_rows, immediate_plan
 from flinkmagic.capturing.writes import write_commands
 from flinkmagic.capturing.writes.command_facts import facts_of
+from flinkmagic.capturing.writes.deferred_write import WriteFacts
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.tables import name_parts, table_target
 from flinkmagic.capturing.writes.targets import Source, Target, temp_views_of
-from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import WriterCall, is_transactional
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, simple_name
 
@@ -165,17 +165,17 @@ class _Statement:
             return False
         # The query is analysed now, which lists files; so is the table of an INSERT, which has to exist.
         recorder.settle(Effects(reads=effects.reads, unknown=effects.unknown))
-        made = [write.target for write in self._pending.writes if write.defines]
+        made = [write.facts.target for write in self._pending.writes if write.facts.defines]
         needed = [target for target in targets if any(each.overlaps(target) for each in made)]
         if needed and nodes[0].kind not in _MAKES_TABLE:
             recorder.settle(Effects(reads=tuple(Source(path=each.path, table=each.table) for each in needed)))
         found = [self._facts(command) for command in _commands(write_commands.analysed(spark, plan))]
-        if any(facts is None or facts.runs_now for _, _, _, facts in found):
+        if any(facts is None or facts.runs_now for _, _, facts in found):
             return False
-        for df, call, command, facts in found:
+        for df, command, facts in found:
             assert facts is not None
             recorder.record("sql", self._text, recorder.location(), self._inputs(df), df)
-            recorder.writes.defer(df, call, command, facts, self._text)
+            recorder.writes.defer(df, command, facts, self._text)
         return True
 
     def _targets(self, nodes: Sequence[SqlNode]) -> Iterator[Target]:
@@ -192,14 +192,14 @@ class _Statement:
             if parts is not None:
                 yield table_target(self._spark, parts)
 
-    def _facts(self, command: Any) -> tuple[DataFrame, WriterCall, Any, WriteFacts | None]:
+    def _facts(self, command: Any) -> tuple[DataFrame, Any, WriteFacts | None]:
         spark = self._spark
         df = DataFrame(dataset_class(spark._jvm).ofRows(spark._jsparkSession, command.query()), spark)
         call = WriterCall(None, "sql", lambda: command, lambda: None)
         if simple_name(command) == "InsertIntoDataSourceDirCommand":
             call = _saves_files(spark, df, command)
             command = write_commands.analysed(spark, call.command(spark, df))
-        return df, call, command, facts_of(simple_name(command), spark, df, call, command)
+        return df, command, facts_of(simple_name(command), spark, df, call, command)
 
     def _inputs(self, df: DataFrame) -> list[DataFrame]:
         views = self._recorder.views

@@ -29,7 +29,7 @@ class AwaitedMetrics:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("get") and not self._java_half.future().isCompleted():
-            raise AwaitedMetricsError(self._java_half.name(), self.write.path, self.write.location, self._graph)
+            raise AwaitedMetricsError(self._java_half.name(), self.write.facts.label, self.write.location, self._graph)
         return getattr(self._java_half, name)
 
     def release(self) -> None:

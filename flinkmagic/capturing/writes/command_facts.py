@@ -14,9 +14,9 @@ from pyspark.errors.exceptions.captured import convert_exception
 
 from flinkmagic.capturing.driver.capture_reader import file_write, partitions_elsewhere
 from flinkmagic.capturing.writes import write_commands
+from flinkmagic.capturing.writes.deferred_write import WriteFacts
 from flinkmagic.capturing.writes.outside_places import jdbc_path
 from flinkmagic.capturing.writes.targets import Target, relation_target_v1, relation_target_v2, resolve_uri, table_of
-from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import WriterCall
 from flinkmagic.jvm.java import (
     items,

@@ -19,14 +19,13 @@ from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes import write_commands
 from flinkmagic.capturing.writes.command_facts import facts_of, in_full
-from flinkmagic.capturing.writes.deferred_write import DeferredWrite, ImmediateStatement, SkippedWrite
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite, ImmediateStatement, SkippedWrite, WriteFacts
 from flinkmagic.capturing.writes.open_files import files_open_for_writing
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
 from flinkmagic.capturing.writes.sparks_errors import sparks_own
 from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, sources_of
-from flinkmagic.capturing.writes.write_facts import WriteFacts
 from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.capturing import (
@@ -174,7 +173,7 @@ class Deferral:
         write = self._pending.writes[-1]
         if not self._pending.can_deploy:
             del self._pending.writes[before:]
-            raise self._pending.refused(HandledWriteError(write.path, location, handler))
+            raise self._pending.refused(HandledWriteError(write.facts.label, location, handler))
         self._deploy(location, Cause.HANDLER, write)
         return result
 
@@ -206,9 +205,9 @@ class Deferral:
             self._run_now(df, call, location, None if facts is None else facts.target)
             self.note_immediate(text)
             return
-        self.defer(df, call, command, facts, text)
+        self.defer(df, command, facts, text)
 
-    def defer(self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str) -> None:
+    def defer(self, df: Any, command: Any, facts: WriteFacts, text: str) -> None:
         """Put an analysed command, whose query is `df`, off, or skip it as Spark would skip it."""
         location = self._session.location()
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
@@ -216,63 +215,40 @@ class Deferral:
                 raise facts.taken() from None
             self.skipped.append(SkippedWrite(facts.label, text, location))
             return
-        write = self._deferred(df, call, command, facts, text, location)
+        write = self._deferred(df, command, facts, text, location)
         self._pending.writes.append(write)
         self._on_deferred(len(self._pending.writes))
         if any(_lies_in(file, write.sources) for file in files_open_for_writing()):
             # No event reports what is written through an open file.
             self._pending.deploy(location, Cause.FILE, "has a file open that is read by", write)
 
-    def _deferred(
-        self, df: Any, call: WriterCall, command: Any, facts: WriteFacts, text: str, location: SourceLocation
-    ) -> DeferredWrite:
+    def _deferred(self, df: Any, command: Any, facts: WriteFacts, text: str, location: SourceLocation) -> DeferredWrite:
+        """Return the write, once all is checked that can be."""
         analysed = df._jdf.queryExecution().analyzed()
         session = self._session.snapshot(df.sparkSession)
         sources = sources_of(analysed)
         impure = functions_of(analysed).impure()
-        after, pruned = self._checked_order(df, facts, sources, session, location, impure)
+        facts.check()
+        self._check_format(df, facts, session)
+        pruned = self._refuse_own_input(df, facts, sources, location)
+        after = self._pending.order(facts, sources, location, impure)
         return DeferredWrite(
             index=len(self._pending.writes),
             name=self._sink_name(facts.name),
             df=df,
             frame=self._frames.keep(df),
-            jwrite=call.jwrite,
             command=command,
             kind=simple_name(command),
-            format=facts.format,
-            mode=facts.mode,
-            options=facts.options,
-            partition_by=facts.partition_by,
-            path=facts.label,
-            target=facts.target,
+            facts=facts,
             sources=sources,
             text=text,
             location=location,
             session=session,
-            overwrites=facts.overwrites,
-            dynamic=facts.dynamic,
-            defines=facts.defines,
             after=after,
-            pruned=pruned,
             taken_at_ms=_file_clock_ms(),
             impure=impure,
+            pruned=pruned,
         )
-
-    def _checked_order(
-        self,
-        df: Any,
-        facts: WriteFacts,
-        sources: tuple[Source, ...],
-        session: SessionSnapshot,
-        location: SourceLocation,
-        impure: frozenset[str],
-    ) -> tuple[tuple[int, ...], tuple[Source, ...] | None]:
-        """Check all that can be checked; return the pending writes that must come before, and what is really read."""
-        facts.check()
-        self._check_format(df, facts, session)
-        pruned = self._refuse_own_input(df, facts, sources, location)
-        after = self._pending.order(facts.target, facts.overwrites, facts.dynamic, sources, location, impure)
-        return after, pruned
 
     def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
         """Return Spark's analysed command; None if there is none that could be put off.
@@ -301,7 +277,7 @@ class Deferral:
         return command if call.table is None else in_full(spark, command)
 
     def _wait_for_table(self, table: Target, location: SourceLocation) -> bool:
-        if not any(write.defines and write.target.overlaps(table) for write in self._pending.writes):
+        if not self._pending.define(table):
             return False
         return self._pending.settle(Effects(reads=(Source(path=table.path, table=table.table),)), location)
 

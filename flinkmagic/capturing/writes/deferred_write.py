@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +12,47 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.capturing.writes.targets import Source, Target
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class WriteFacts:
+    """What is known about a write before it runs."""
+
+    format: str
+    """As Spark shows it: ``parquet``, ``csv``, ``jdbc``; for a table of another catalog that catalog's name."""
+    mode: str
+    """``append``, ``overwrite``, ``errorifexists`` or ``ignore``."""
+    target: Target
+    """Where it goes, comparable with other targets and sources."""
+    label: str
+    """The target, as readable text: its path as Spark resolved it, with scheme; for a table its full name."""
+    name: str
+    """A name for the sink: the last part of the path, or the table's name."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Without secrets."""
+    partition_by: tuple[str, ...] = ()
+    """Names of the partition columns."""
+    overwrites: bool = False
+    """Whether data at the target are gone afterwards."""
+    dynamic: bool = False
+    """Whether it overwrites only the partitions that there are rows for."""
+    defines: bool = False
+    """Whether it makes the table's entry in the catalog, or makes it again."""
+    runs_now: bool = False
+    """Whether plain Spark is to run it immediately, which refuses it or does what cannot be put off."""
+    exists: Callable[[], bool] | None = None
+    """Returns whether the target is there now; None if only the source knows, when it runs."""
+    taken: Callable[[], Exception] = RuntimeError
+    """Returns Spark's own error for a target that is there and must not be."""
+    check: Callable[[], None] = _nothing
+    """Has Spark refuse what it can refuse before it runs."""
+    check_format: Callable[[], None] = _nothing
+    """Has the file format do the same. The answer depends on `format`, `options`, `partition_by`, the rows' schema and
+    the session's configuration alone."""
 
 
 @dataclass(frozen=True)
@@ -25,27 +66,16 @@ class DeferredWrite:
     index: int
     """Position among the program's writes, in program order."""
     name: str
-    """Of the sink, unique within the program: the last part of the path, or the table's name."""
+    """Of the sink, unique within the program; made of `facts.name`."""
     df: DataFrame
     frame: int
     """The number of `df` (key of `Program.frames`)."""
-    jwrite: Any
-    """The configured Java writer."""
     command: Any
     """Spark's analysed command, its query being the analysed plan of `df`."""
     kind: str
     """The command's class, without the package."""
-    format: str
-    """As Spark shows it: ``parquet``, ``csv``, ``jdbc``; for a table of another catalog that catalog's name."""
-    mode: str
-    """``append``, ``overwrite``, ``errorifexists`` or ``ignore``."""
-    options: Mapping[str, str]
-    partition_by: tuple[str, ...]
-    """Names of the partition columns."""
-    path: str
-    """As Spark resolved it, with scheme; for a table its full name."""
-    target: Target
-    """Where it goes, comparable with other targets and sources."""
+    facts: WriteFacts
+    """Where it goes, and how."""
     sources: tuple[Source, ...]
     """What the query reads, as far as its analysed plan shows it."""
     text: str
@@ -53,12 +83,6 @@ class DeferredWrite:
     location: SourceLocation
     session: SessionSnapshot
     """As it was on that line; equal snapshots are one object."""
-    overwrites: bool = False
-    """Whether data at the target are gone afterwards."""
-    dynamic: bool = False
-    """Whether it overwrites only the partitions that the query has rows for."""
-    defines: bool = False
-    """Whether it makes the table's entry in the catalog, or makes it again."""
     after: tuple[int, ...] = ()
     """Indices of earlier writes of the program that must have ended before this one starts."""
     taken_at_ms: int = 0
@@ -74,7 +98,7 @@ class DeferredWrite:
         return self.sources if self.pruned is None else self.pruned
 
     def __str__(self) -> str:
-        return f"the write to {self.path} ({self.location})"
+        return f"the write to {self.facts.label} ({self.location})"
 
 
 @dataclass(frozen=True)

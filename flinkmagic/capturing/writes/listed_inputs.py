@@ -42,8 +42,10 @@ def check_inputs(writes: Iterable[DeferredWrite]) -> None:
         changed = json.loads(reader.changed(plan, conf))
         for file in changed and _that_are_read(write, changed):
             if file["modified"] is None or file["modified"] >= write.taken_at_ms:
-                raise InputChangedError(write.path, write.location, file["path"], is_gone=file["modified"] is None)
-            warnings.warn(InputChangedWarning(write.path, write.location, file["path"]), stacklevel=2)
+                raise InputChangedError(
+                    write.facts.label, write.location, file["path"], is_gone=file["modified"] is None
+                )
+            warnings.warn(InputChangedWarning(write.facts.label, write.location, file["path"]), stacklevel=2)
 
 
 def _that_are_read(write: DeferredWrite, files: list[dict[str, Any]]) -> list[dict[str, Any]]:

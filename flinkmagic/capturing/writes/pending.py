@@ -22,7 +22,7 @@ from enum import Enum
 from typing import Any
 
 from flinkmagic.capturing.source_code.source_location import SourceLocation
-from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement
+from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement, WriteFacts
 from flinkmagic.capturing.writes.pruned_reads import pruned_sources
 from flinkmagic.capturing.writes.real_paths import Folders
 from flinkmagic.capturing.writes.targets import Source, Target
@@ -73,7 +73,7 @@ class Effects:
 
 def adds_only(write: DeferredWrite) -> bool:
     """Return whether a write leaves every existing file in place."""
-    return not write.overwrites
+    return not write.facts.overwrites
 
 
 class PendingWrites:
@@ -124,6 +124,10 @@ class PendingWrites:
                     return True
         return False
 
+    def define(self, place: Target) -> bool:
+        """Return whether one of them makes a table, or a table of a namespace."""
+        return any(write.facts.defines and write.facts.target.overlaps(place) for write in self.writes)
+
     def are_apart_from(self, path: str) -> bool:
         """Return whether an absolute local path certainly lies where no pending write has anything.
 
@@ -137,7 +141,7 @@ class PendingWrites:
 
     def _is_apart(self, folder: str) -> bool:
         place = Source(path=f"file:{folder}")
-        places = (place for write in self.writes for place in (write.target, *write.sources))
+        places = (place for write in self.writes for place in (write.facts.target, *write.sources))
         return not any(write.impure for write in self.writes) and not any(map(place.overlaps, places))
 
     @property
@@ -154,7 +158,7 @@ class PendingWrites:
             If they may not be deployed.
         """
         if self._deploy is None:
-            raise self.refused(PendingWriteError(location, location.code, touches, write.path, write.location))
+            raise self.refused(PendingWriteError(location, location.code, touches, write.facts.label, write.location))
         with self.lock:
             writes = tuple(self.writes)
             try:
@@ -180,7 +184,7 @@ class PendingWrites:
             return "may read or change"
         if any(self._reads_pending(source, write, effects.fresh) for source in effects.reads):
             return "reads"
-        if any(target.overlaps(write.target) for target in effects.changes):
+        if any(target.overlaps(write.facts.target) for target in effects.changes):
             return "changes"
         for target in effects.changes:
             if any(target.overlaps(source) for source in write.sources):
@@ -190,7 +194,7 @@ class PendingWrites:
         return None
 
     def _reads_pending(self, source: Source, write: DeferredWrite, fresh: bool) -> bool:
-        if not source.overlaps(write.target):
+        if not source.overlaps(write.facts.target):
             return False
         return fresh or not (adds_only(write) and self._sees_listed_files(source))
 
@@ -201,20 +205,14 @@ class PendingWrites:
         """Return whether a path will exist when the pending writes are done; the deciding write, if that is open."""
         exists = now
         for write in self.writes:
-            if write.target == target or target.holds(write.target):
+            if write.facts.target == target or target.holds(write.facts.target):
                 exists = True
-            elif write.target.holds(target) and not (exists and adds_only(write)):
+            elif write.facts.target.holds(target) and not (exists and adds_only(write)):
                 return write
         return exists
 
     def order(
-        self,
-        target: Target,
-        overwrites: bool,
-        dynamic: bool,
-        sources: Iterable[Source],
-        location: SourceLocation,
-        impure: frozenset[str] = frozenset(),
+        self, facts: WriteFacts, sources: Iterable[Source], location: SourceLocation, impure: frozenset[str]
     ) -> tuple[int, ...]:
         """Return the pending writes that a new one has to follow; deploy some first if rule 3 asks for it.
 
@@ -226,10 +224,11 @@ class PendingWrites:
         PendingWriteError, OverwritesInputError
             If they may not be deployed.
         """
+        target, overwrites = facts.target, facts.overwrites
         if self.settle(Effects(reads=tuple(sources), fresh=False), location):
             return ()
         for place, write in enumerate(self.writes):
-            read = self._lost(place, target) if overwrites and not dynamic else None
+            read = self._lost(place, target) if overwrites and not facts.dynamic else None
             if read is not None:
                 if self._deploy is None:
                     raise OverwritesInputError(str(target), location, str(read), write)
@@ -239,7 +238,7 @@ class PendingWrites:
             write.index
             for write in self.writes
             if write.impure != impure
-            or write.target.overlaps(target)
+            or write.facts.target.overlaps(target)
             or any(s.overlaps(target) and (overwrites or not self._sees_listed_files(s)) for s in write.sources)
         )
 
@@ -279,12 +278,12 @@ def check_overwrites(writes: Iterable[DeferredWrite], readers: Mapping[str, Iter
         if adds_only(write):
             continue
         for reader, sources in queries:
-            if write.dynamic and (reader is write or _comes_before(reader, write)):
+            if write.facts.dynamic and (reader is write or _comes_before(reader, write)):
                 continue
             for source in sources:
-                if source.overlaps(write.target):
+                if source.overlaps(write.facts.target):
                     who = "its own query" if reader is write else reader
-                    raise OverwritesInputError(write.path, write.location, str(source), who)
+                    raise OverwritesInputError(write.facts.label, write.location, str(source), who)
 
 
 def _comes_before(reader: Any, write: DeferredWrite) -> bool:

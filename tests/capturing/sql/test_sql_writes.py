@@ -29,7 +29,7 @@ def test_what_is_known_of_a_statement_that_writes(cell: Any, table: Any) -> None
         spark.sql("execute immediate 'insert into ' || 'there values (41, 1)'")
         spark.sql("insert into identifier('th' || 'ere') values (42, 1)")
         """)
-    assert [(w.name, w.kind, w.format, w.mode, w.location.line) for w in program.writes] == [
+    assert [(w.name, w.kind, w.facts.format, w.facts.mode, w.location.line) for w in program.writes] == [
         ("there", "InsertIntoHadoopFsRelationCommand", "parquet", "append", 2),
         ("there_2", "InsertIntoHadoopFsRelationCommand", "parquet", "overwrite", 3),
         ("there_3", "InsertIntoHadoopFsRelationCommand", "parquet", "append", 4),
@@ -47,7 +47,7 @@ def test_what_is_known_of_a_statement_that_writes(cell: Any, table: Any) -> None
         (0, 1, 2, 5, 7, 8, 9),
     ]  # fmt: skip
     assert program.writes[0].text == 'sql("INSERT INTO there SELECT * FROM few")'
-    assert program.writes[4].options == {"header": "true"}
+    assert program.writes[4].facts.options == {"header": "true"}
     assert program.immediate == ()
     answer = cell.namespace["answer"]
     assert (answer.collect(), answer.columns, answer.count(), answer.sparkSession) == ([], [], 0, cell.spark)
@@ -115,7 +115,7 @@ def test_what_is_there_is_left_alone(cell: Any, table: Any) -> None:
         spark.sql("create table if not exists made using parquet as select 8L id")
         spark.sql("create table if not exists made using parquet as select 9L id")
         """)
-    assert [(write.name, write.mode) for write in program.writes] == [("made", "ignore")]
+    assert [(write.name, write.facts.mode) for write in program.writes] == [("made", "ignore")]
     assert [(skipped.path, skipped.location.line) for skipped in program.skipped] == [
         ("spark_catalog.default.there", 1),
         ("spark_catalog.default.made", 3),
@@ -213,7 +213,7 @@ def test_tables_of_version_2(cell: Any, database: str) -> None:
         spark.sql("create table mine.APP.MADE as select id from range(2)")
         spark.sql("create or replace table mine.APP.ANEW as select id from range(3)")
         """)
-    assert [(w.name, w.kind, w.format, w.mode, w.defines) for w in program.writes] == [
+    assert [(w.name, w.kind, w.facts.format, w.facts.mode, w.facts.defines) for w in program.writes] == [
         ("T", "AppendData", "mine", "append", False),
         ("T_2", "OverwriteByExpression", "mine", "overwrite", False),
         ("MADE", "CreateTableAsSelect", "mine", "errorifexists", True),

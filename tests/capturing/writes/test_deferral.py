@@ -23,21 +23,21 @@ def test_what_is_known_of_a_write_to_a_table(cell: Any, table: Any) -> None:
         df.write.mode("append").saveAsTable("default.there", partitionBy="k")
         df.writeTo("created").using("parquet").create()
         """)
-    assert [(w.name, w.format, w.mode, w.path, w.defines) for w in program.writes] == [
+    assert [(w.name, w.facts.format, w.facts.mode, w.facts.label, w.facts.defines) for w in program.writes] == [
         ("made", "orc", "errorifexists", "spark_catalog.default.made", True),
         ("there", "parquet", "append", "spark_catalog.default.there", False),
         ("there_2", "parquet", "overwrite", "spark_catalog.default.there", False),
         ("there_3", "parquet", "append", "spark_catalog.default.there", False),
         ("created", "parquet", "errorifexists", "spark_catalog.default.created", True),
     ]
-    assert [w.partition_by for w in program.writes] == [("k",), ("k",), ("k",), ("k",), ()]
-    assert program.writes[0].options == {"compression": "zstd"}
+    assert [w.facts.partition_by for w in program.writes] == [("k",), ("k",), ("k",), ("k",), ()]
+    assert program.writes[0].facts.options == {"compression": "zstd"}
     assert [w.after for w in program.writes] == [(), (), (1,), (1, 2), ()]
     assert [w.text for w in program.writes[:2]] == [
         'write.bucketBy(2, "id").partitionBy("k").option("compression", "zstd").saveAsTable("made", format="orc")',
         'write.insertInto("there")',
     ]
-    assert {w.target.table for w in program.writes} == {
+    assert {w.facts.target.table for w in program.writes} == {
         "spark_catalog.default.made",
         "spark_catalog.default.there",
         "spark_catalog.default.created",
@@ -142,7 +142,7 @@ def test_replacing_partitions_of_the_own_table_stays_allowed(cell: Any, table: A
         spark.table("there").where("k = 1").selectExpr("id + 10", "k").write.insertInto("there", overwrite=True)
         """)
     (write,) = program.writes
-    assert (write.mode, write.dynamic) == ("overwrite", True)
+    assert (write.facts.mode, write.facts.dynamic) == ("overwrite", True)
     cell.run_pending(program)
     cell.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
     assert cell.ids("there") == [0, 2, 11, 13]
@@ -247,7 +247,7 @@ def test_modes_see_what_pending_writes_will_have_made(cell: Any, table: Any) -> 
         df.write.mode("ignore").saveAsTable("made")
         df.write.mode("ignore").saveAsTable("made")
         """)
-    assert [(write.name, write.mode) for write in program.writes] == [("made", "ignore")]
+    assert [(write.name, write.facts.mode) for write in program.writes] == [("made", "ignore")]
     assert [(skipped.path, skipped.location.line) for skipped in program.skipped] == [
         ("spark_catalog.default.there", 2),
         ("spark_catalog.default.made", 4),

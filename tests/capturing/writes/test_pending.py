@@ -407,7 +407,7 @@ def test_partitions_are_replaced_after_a_report_of_the_same_table(cell: Any) -> 
             cell.plain(source.replace("{days}", days))
         else:
             program = cell.capture(source.replace("{days}", days))
-            assert [(write.dynamic, write.after) for write in program.writes] == [(False, ()), (True, (0,))]
+            assert [(write.facts.dynamic, write.after) for write in program.writes] == [(False, ()), (True, (0,))]
             check_overwrites(program.writes)
             cell.run_pending(program)
         found.append((cell.rows(days), cell.rows(f"{days}_report")))
@@ -528,7 +528,7 @@ def test_whether_partitions_are_replaced_is_asked_of_the_session_of_the_frame(
         """
     try:
         if frames == "dynamic":
-            assert [write.dynamic for write in cell.capture(source).writes] == [True]
+            assert [write.facts.dynamic for write in cell.capture(source).writes] == [True]
         else:
             with pytest.raises(OverwritesInputError):
                 cell.capture(source)
@@ -594,7 +594,7 @@ def test_replacing_partitions_of_the_own_path_stays_allowed(cell: Any) -> None:
         odd = spark.read.parquet(at("x")).where("k = 1").withColumn("id", F.col("id") + 100)
         odd.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy("k").parquet(at("x"))
         """)
-    assert [write.dynamic for write in program.writes] == [True]
+    assert [write.facts.dynamic for write in program.writes] == [True]
     cell.run_pending(program)
     assert cell.rows("x") == [0, 2, 101, 103]
 

@@ -23,8 +23,8 @@ def test_each_format_is_deferred_and_written_as_plain_spark_writes_it(cell: Any,
     program = cell.capture(line)
     (write,) = program.writes
     assert cell.made() == set()
-    assert (write.format, write.mode, write.name) == (file_format, "errorifexists", "out")
-    assert write.path == f"file:{cell.at('out')}"
+    assert (write.facts.format, write.facts.mode, write.name) == (file_format, "errorifexists", "out")
+    assert write.facts.label == f"file:{cell.at('out')}"
     assert write.text == line.split(".", 1)[1] if file_format != "text" else write.text.startswith("write.text(")
     cell.run_pending(program)
     cell.plain(line.replace('"out"', '"plain"'))
@@ -43,7 +43,7 @@ def test_settings_are_the_users(cell: Any) -> None:
         df.write.save(at("b"), format="json", mode="overwrite", partitionBy=["k"], compression="gzip")
         df.write.option("path", at("c")).save()
         """)
-    assert [(w.format, w.mode, w.options, w.partition_by) for w in program.writes] == [
+    assert [(w.facts.format, w.facts.mode, w.facts.options, w.facts.partition_by) for w in program.writes] == [
         ("csv", "append", {"header": "true"}, ("k",)),
         ("json", "overwrite", {"compression": "gzip"}, ("k",)),
         ("parquet", "errorifexists", {}, ()),
@@ -78,7 +78,7 @@ def test_a_writer_can_be_used_again(cell: Any) -> None:
         writer.parquet(at("a"))
         writer.json(at("b"))
         """)
-    assert [(w.name, w.format, w.mode) for w in program.writes] == [
+    assert [(w.name, w.facts.format, w.facts.mode) for w in program.writes] == [
         ("a", "parquet", "overwrite"),
         ("b", "json", "overwrite"),
     ]
@@ -142,7 +142,7 @@ def test_mode_ignore_skips_what_exists(cell: Any, numbers: Any) -> None:
         df.write.mode("ignore").parquet(at("new"))
         df.write.mode("ignore").parquet(at("new"))
         """)
-    assert [(write.name, write.mode) for write in program.writes] == [("new", "ignore")]
+    assert [(write.name, write.facts.mode) for write in program.writes] == [("new", "ignore")]
     assert [(skipped.path, skipped.location.line) for skipped in program.skipped] == [
         (f"file:{cell.at('there')}", 2),
         (f"file:{cell.at('new')}", 4),
