@@ -56,19 +56,12 @@ class SinkRequest:
     @property
     def rows_names(self) -> tuple[str, ...]:
         """What identifies the rows besides the plan that computes them: the names of columns, the write's options."""
-        write = self.write
-        if write is None:
+        if self.write is None:
             return ("result", self.schema_json)
-        options = ",".join(f"{key}={value}" for key, value in sorted(write.facts.options.items()))
-        how = (
-            write.facts.format,
-            write.facts.mode,
-            options,
-            ",".join(write.facts.partition_by),
-            str(write.facts.dynamic),
-            write.facts.label,
-        )
-        return ("write", write.df.schema.json(), *how)
+        facts = self.write.facts
+        options = ",".join(f"{key}={value}" for key, value in sorted(facts.options.items()))
+        how = (facts.format, facts.mode, options, ",".join(facts.partition_by), str(facts.dynamic), facts.label)
+        return ("write", self.write.df.schema.json(), *how)
 
 
 def named_frames(given: Any) -> dict[str, DataFrame]:
