@@ -16,7 +16,7 @@ from flinkmagic.errors.graph import TopologyError
 from flinkmagic.errors.usage import CommandLineError
 from flinkmagic.graph.compilation import Compilation, compile_topology
 from flinkmagic.graph.report import Section, report_graphs
-from flinkmagic.session.checks import VIEWS
+from flinkmagic.session.graph_names import VIEWS
 
 ANSWER_SUFFIX = ".golden.json"
 """The suffix of files that hold Flink's own answers; they are no topologies."""

@@ -25,7 +25,7 @@ from flinkmagic.magics.option_arguments import job_options
 from flinkmagic.magics.spark_session import cell_session, running_session, say_other_python
 from flinkmagic.magics.words import parsed
 from flinkmagic.options import STREAMING
-from flinkmagic.session.checks import check_name
+from flinkmagic.session.graph_names import check_name
 from flinkmagic.session.summary import nothing_deferred, only_shown_note
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from flinkmagic.session.checks import RESERVED
+from flinkmagic.session.graph_names import RESERVED
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -40,7 +40,7 @@ from flinkmagic.magics.tracebacks import plainly_interrupted
 from flinkmagic.magics.words import parsed, with_help
 from flinkmagic.names import free_name
 from flinkmagic.options import STREAMING
-from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
+from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"

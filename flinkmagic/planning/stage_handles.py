@@ -23,7 +23,6 @@ from flinkmagic.planning.handles import (
     SubqueryStageHandle,
     WriteStageHandle,
 )
-from flinkmagic.planning.hidden_queries import INTO_RELATION
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
@@ -38,6 +37,7 @@ from flinkmagic.planning.plan_reader import (
     PlanForest,
     PlanNode,
 )
+from flinkmagic.planning.requests import INTO_RELATION
 from flinkmagic.planning.stage_results import ResultKind, StageResult
 from flinkmagic.planning.user_writes import user_write, writes_files
 

@@ -40,7 +40,7 @@ from flinkmagic.planning import PlannedJob
 from flinkmagic.planning.origin import GRAPH, Origin
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
-from flinkmagic.session.checks import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
+from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
 from flinkmagic.session.known_loops import with_loops
 from flinkmagic.session.planned_sinks import planned_job, sinks_of

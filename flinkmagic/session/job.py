@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.planning.sinks import PlannedSink
-    from flinkmagic.session.batches.batch_report import BatchReport
-    from flinkmagic.session.batches.batch_runs import BatchRuns
+    from flinkmagic.session.batch_runs import BatchReport, BatchRuns
 
 
 class Job:

@@ -17,7 +17,7 @@ from flinkmagic.options import PIPELINED, STREAMING, JobOptions
 from flinkmagic.planning import PlannedJob, plan
 from flinkmagic.planning.requests import frames_session, named_frames
 from flinkmagic.planning.streaming.stream_planner import plan_streams
-from flinkmagic.session.checks import DEFAULT_NAME
+from flinkmagic.session.graph_names import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

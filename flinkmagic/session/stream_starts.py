@@ -17,7 +17,7 @@ from flinkmagic.errors.base import add_note
 from flinkmagic.errors.streaming import stream_not_started
 from flinkmagic.options import NO_RESTART, PIPELINED, JobOptions
 from flinkmagic.planning.streaming.stream_planner import stream_parallelism
-from flinkmagic.session.batches.batch_runs import MakeGraph, carry_out_batches
+from flinkmagic.session.batch_runs import MakeGraph, carry_out_batches
 from flinkmagic.session.planned_sinks import check_pipelined
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.source_code.source_location import CellSource
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
-    from flinkmagic.session.batches.batch_runs import BatchRuns
+    from flinkmagic.session.batch_runs import BatchRuns
 
 
 @dataclass(frozen=True)

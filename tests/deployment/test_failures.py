@@ -373,7 +373,7 @@ def test_a_cell_in_a_traceback_goes_by_its_number(monkeypatch):
     ]
 
 
-OURS = f"{os.path.dirname(flinkmagic.__file__)}/session/batches/batch_runs.py"
+OURS = f"{os.path.dirname(flinkmagic.__file__)}/session/batch_runs.py"
 CALLED_BACK = f"""\
 An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
   File "/opt/lib/python3.11/site-packages/py4j/clientserver.py", line 641, in _call_proxy

@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.errors.streaming import NoStreamError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode, StreamExchangeMode
 from flinkmagic.graph.transformations import SinkTransformation
+from flinkmagic.jvm.java import items, simple_name
 from flinkmagic.planning.clones import SHUFFLE_PARTITIONS, SessionClones
 from flinkmagic.planning.operator_labels import OperatorLabels, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
-from flinkmagic.planning.plan_reader import PlanForest
+from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
+from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.planner import MOST_TASKS, PlannedJob
 from flinkmagic.planning.provenance import Provenance
 from flinkmagic.planning.sinks import PlannedSink
 from flinkmagic.planning.streaming.incremental_execution import unstarted_plan
-from flinkmagic.planning.streaming.stream_sources import StreamPartitionCounts
 from flinkmagic.planning.translation import Translator
 
 if TYPE_CHECKING:
@@ -172,3 +175,42 @@ def _planned_sink(stream: DeferredStream, made: SinkTransformation) -> PlannedSi
         transformation_id=made.id,
         facts={"format": stream.format, "mode": stream.output_mode},
     )
+
+
+_STREAMING_RELATION = "StreamingRelationExec"
+
+
+class StreamPartitionCounts(PartitionCounts):
+    """The partition counts of unstarted plans: of a streaming source, as far as known before it runs.
+
+    The leaf of an unstarted plan (``StreamingRelationExec``) does not know its options; the logical plan does. Seen on
+    3.5.9 and 4.3.0: the rate source takes ``numPartitions``; it, the socket source and the rest otherwise make as many
+    as Spark's default parallelism. How many tasks read files is known only when a batch has listed them.
+    """
+
+    def __init__(self, forest: PlanForest) -> None:
+        super().__init__(forest)
+        self._sources: dict[int, int] = {}
+
+    def note_sources(self, logical_plan: Any) -> None:
+        """Note the options of a query's sources."""
+        for leaf in items(logical_plan.collectLeaves()):
+            wanted = _asked(leaf)
+            if wanted:
+                self._sources.update({attribute.exprId().id(): wanted for attribute in items(leaf.output())})
+
+    def _leaf(self, node: PlanNode) -> PartitionCount:
+        if node.kind != _STREAMING_RELATION:
+            return super()._leaf(node)
+        asked = next((self._sources[each] for each in node.output if each in self._sources), None)
+        return PartitionCount(asked or self._forest.sc.defaultParallelism, asked is not None)
+
+
+def _asked(leaf: Any) -> int:
+    if simple_name(leaf) != "StreamingRelationV2":
+        return 0
+    try:
+        text = leaf.extraOptions().get("numPartitions")
+        return int(text) if text else 0
+    except (Py4JError, ValueError):  # Spark itself says so when the query starts
+        return 0

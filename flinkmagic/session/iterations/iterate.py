@@ -16,9 +16,9 @@ from flinkmagic.errors.base import add_note
 from flinkmagic.errors.capturing import SparkConnectSessionError, StreamingFrameError
 from flinkmagic.errors.iterations import IterationArgumentsError, interrupted
 from flinkmagic.options import JobOptions, with_job_options
-from flinkmagic.session.checks import check_name
+from flinkmagic.session.graph_names import check_name
 from flinkmagic.session.iterations.iteration import Iteration
-from flinkmagic.session.iterations.superstep_rows import release_unused
+from flinkmagic.session.iterations.superstep import release_unused
 from flinkmagic.session.iterations.watchers import watchers
 
 _NUMBERS = itertools.count(1)

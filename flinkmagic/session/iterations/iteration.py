@@ -3,7 +3,7 @@
 1. Each superstep is a job: compiled through the graphs and deployed by the session's dispatcher. Nothing of it is
    retained, so that planning looks at one superstep, however many there were.
 2. Its rows are kept. Those of the superstep before are kept until the next one has ended: from them Spark computes what
-   is lost with an executor. Then their lineage is cut, and those before them are released (`superstep_rows`).
+   is lost with an executor. Then their lineage is cut, and those before them are released (`SuperstepRows`).
 3. A failure repeats tasks of one superstep, as its restart strategy says; when that gives up, the loop has failed.
 4. Between supersteps `until` is asked whether the loop has converged.
 5. A superstep has no more partitions than the first one had, or than a shuffle would have: a step that takes a union of
@@ -40,9 +40,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.carrying_out import wait_or_cancel
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
 from flinkmagic.session.iterations.loop_view import last_measures, loop_stream_graph, loop_view, supersteps_table
-from flinkmagic.session.iterations.superstep import Superstep
-from flinkmagic.session.iterations.superstep_graph import SuperstepGraph
-from flinkmagic.session.iterations.superstep_rows import SuperstepRows, hold
+from flinkmagic.session.iterations.superstep import Superstep, SuperstepGraph, SuperstepRows, hold
 from flinkmagic.session.known_loops import KnownLoop, remember
 
 if TYPE_CHECKING:

@@ -1,10 +1,121 @@
-"""Reports how one superstep went."""
+"""A superstep of a loop: its graph, its rows, and how it went."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from flinkmagic.capturing.program import Program
+from flinkmagic.jvm.java import items, simple_name
+from flinkmagic.options import DEFAULT_STORAGE_LEVEL, JobOptions
+from flinkmagic.planning.origin import Origin
+from flinkmagic.planning.user_caches import dataset_id_of
+from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
+from flinkmagic.session.compiled_graph import CompiledGraph
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame
+
+    from flinkmagic.session.job import Job
+
+
+class SuperstepGraph(CompiledGraph):
+    """A compiled superstep; its only result is the input of the next one."""
+
+    def __init__(self, program: Program | dict[str, DataFrame], name: str, options: JobOptions) -> None:
+        frames = program.results if isinstance(program, Program) else program
+        sc = next(iter(frames.values())).sparkSession.sparkContext
+        super().__init__(program, name, options, Origin(is_line=True, result_level=_result_level(sc, options)))
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions its rows are planned to have."""
+        result = self.sinks[0].transformation_id
+        vertices = self.job_graph.vertices.values()
+        return next(one.parallelism for one in vertices if any(node.id == result for node in one.operators))
+
+    @property
+    def slots_planned_for(self) -> int:
+        """How many slots its tasks can use."""
+        return self._slots_planned_for
+
+    def key(self) -> ResultKey | NoKey:
+        """Return the key of its rows. Ask before it runs."""
+        planned = self._unused_plan
+        assert planned is not None
+        [result] = [one for one in planned.results if one.kind == "result"]
+        return ResultKeys(self.spark.sparkContext, planned.relations).of(result.plan, *result.names)
+
+
+def _result_level(sc: SparkContext, options: JobOptions) -> str:
+    """Choose a level with a second copy if executors may be lost: the superstep before the last has no lineage."""
+    if options.storage_level != DEFAULT_STORAGE_LEVEL:
+        return options.storage_level
+    return "" if sc._jsc.sc().isLocal() else "MEMORY_AND_DISK_2"
+
+
+_held: list[tuple[JavaObject, list[SuperstepRows]]] = []
+"""The rows that results of loops read, each with a weak reference to the plan on which every use is built."""
+
+
+class SuperstepRows:
+    """The kept rows of one superstep.
+
+    Until `cut` is called, Spark computes lost blocks again from the rows of the superstep before, which must be held so
+    long. After it the RDDs of the superstep can be garbage-collected, and no later one walks through them.
+    """
+
+    def __init__(self, job: Job, name: str) -> None:
+        self._job = job
+        self.frame: DataFrame = job.result(name)
+
+    def cut(self) -> None:
+        """Cut the lineage; missing blocks are computed now.
+
+        ``RDD.localCheckpoint`` does this when a job ends, but has to be requested before the first job.
+        """
+        rows = self._buffers()
+        rows.localCheckpoint()
+        rows.checkpointData().get().checkpoint()
+
+    def release(self) -> None:
+        """Release the rows."""
+        self._job.release()
+
+    def dataset_id(self) -> str:
+        """Return the id of the rows as a persistent result in a graph."""
+        return dataset_id_of(self.frame.sparkSession, self._builder())
+
+    def _buffers(self) -> Any:
+        return self._builder().cachedColumnBuffers()
+
+    def _builder(self) -> Any:
+        leaves = items(self.frame._jdf.queryExecution().withCachedData().collectLeaves())
+        [relation] = [leaf for leaf in leaves if simple_name(leaf) == "InMemoryRelation"]
+        return relation.cacheBuilder()
+
+
+def hold(result: DataFrame, rows: list[SuperstepRows]) -> None:
+    """Hold rows as long as something in the JVM is made from a DataFrame; release those whose DataFrames are gone."""
+    release_unused()
+    jvm = result.sparkSession._jvm
+    assert jvm is not None
+    weak = jvm.java.lang.ref.WeakReference
+    _held.append((weak(result._jdf.queryExecution().analyzed()), rows))
+
+
+def release_unused() -> None:
+    """Release the rows of results that are gone."""
+    for one in _held[:]:
+        plan, rows = one
+        is_stopped = rows[0].frame.sparkSession.sparkContext._jsc is None if rows else True
+        if is_stopped or plan.get() is None:
+            _held.remove(one)
+            for each in rows:
+                each.release()
 
 
 @dataclass(frozen=True)

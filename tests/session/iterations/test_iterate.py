@@ -17,9 +17,8 @@ from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.session.iterations import superstep_rows
 from flinkmagic.session.iterations.loop_view import convergence
-from flinkmagic.session.iterations.superstep import Superstep
+from flinkmagic.session.iterations.superstep import Superstep, release_unused
 
 
 def doubled(df):
@@ -73,13 +72,13 @@ def test_rows_are_those_of_a_plain_loop(spark, begin):
     del result
     gc.collect()
     spark._jvm.System.gc()
-    superstep_rows.release_unused()
+    release_unused()
     assert used.first()[0] == sum(row[1] for row in after(6, begin)), "rows are kept for what is made of them"
     del used
     for _ in range(50):
         gc.collect()
         spark._jvm.System.gc()
-        superstep_rows.release_unused()
+        release_unused()
         if not cached(spark) - before:
             break
         spark.range(1).count()

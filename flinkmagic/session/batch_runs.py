@@ -21,24 +21,26 @@ import linecache
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from py4j.protocol import Py4JJavaError
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.capturing.source_code.source_location import CellSource
+from flinkmagic.capturing.writes.sparks_errors import sparks_own
 from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, ran_plainly
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.capturing import NotDeployedError
 from flinkmagic.errors.streaming import BatchFailedError, BatchStoppedError
-from flinkmagic.jvm.java import static_method
+from flinkmagic.jvm.java import java_class, session_state, static_method
 from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.origin import Origin
-from flinkmagic.session.batches.batch_report import BatchReport
-from flinkmagic.session.batches.plain_writes import write_plainly
 from flinkmagic.session.carrying_out import Line, carry_out
 
 if TYPE_CHECKING:
@@ -47,8 +49,44 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.capturing.streams.batch_function import BatchCall
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
-    from flinkmagic.session.batches.batch_report import BatchGraph
+    from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+    from flinkmagic.graph.job_graph import JobGraph
     from flinkmagic.session.carrying_out import LineJob
+
+
+class BatchGraph(Protocol):
+    """What a batch needs of its compiled graph."""
+
+    job_graph: JobGraph
+
+    def run(self, wait: bool = True) -> LineJob: ...
+
+    def run_apart(self) -> LineJob | None: ...
+
+    def to_svg(self) -> str: ...
+
+    def summary(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """How a batch ended."""
+
+    query: str
+    batch_id: int
+    """A batch that is repeated after a failure has the same number."""
+    seconds: float
+    """How long the function ran, with all that it wrote."""
+    status: str
+    """FINISHED, FAILED or CANCELED."""
+    graphs: tuple[BatchGraph, ...] = ()
+    """What it wrote: one graph, or several if a line of the function needed earlier writes done.
+
+    Empty for a batch that wrote nothing, or that plain Spark wrote.
+    """
+    reason: str = ""
+    """Why plain Spark wrote some of it; empty if it wrote none."""
+
 
 MakeGraph = Callable[[Program, str | None, JobOptions, Origin], "BatchGraph"]
 
@@ -247,3 +285,24 @@ def _code(function: Any) -> Any:
     if not hasattr(function, "__code__"):
         function = vars(type(function)).get("__call__")
     return getattr(function, "__code__", None)
+
+
+def write_plainly(write: DeferredWrite) -> None:
+    """Run Spark's own command of a write, with the settings of its line.
+
+    Raises
+    ------
+    PySparkException
+        What Spark raises.
+    """
+    spark: Any = write.df.sparkSession
+    state = session_state(spark)
+    if read_conf(spark._jsparkSession) != dict(write.session.conf):
+        clone = spark._jsparkSession.cloneSession()
+        write.session.apply_to(clone.sessionState().conf())
+        state = clone.sessionState()
+    mode = java_class(spark._jvm, "org.apache.spark.sql.execution.CommandExecutionMode").ALL()
+    try:
+        state.executePlan(write.command, mode).assertCommandExecuted()
+    except Py4JJavaError as error:  # PySpark has not converted it
+        raise sparks_own(error) from None

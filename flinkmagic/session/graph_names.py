@@ -1,4 +1,4 @@
-"""Checks a user's input before anything is compiled."""
+"""Says which names a graph can have, and which words the magics and the files of graphs keep for themselves."""
 
 from __future__ import annotations
 

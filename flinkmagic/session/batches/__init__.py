@@ -1,1 +1,0 @@
-"""Runs what a function of `foreachBatch` writes, as one graph for each batch."""
