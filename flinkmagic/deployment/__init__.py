@@ -5,8 +5,7 @@ stages (`stages`). When they are submitted, and what Spark's reports about their
 executions, is decided on the stage board (`board`).
 """
 
-from flinkmagic.deployment.deployment import Deployment
-from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
+from flinkmagic.deployment.deployment import Deployment, DeploymentSnapshot
 from flinkmagic.deployment.spark_deployment import SparkDeployment
 from flinkmagic.deployment.watching.task_records import TaskRecord
 

@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot, without_repetition
 from flinkmagic.deployment.session_cluster import session_cluster
 from flinkmagic.deployment.stages.spark_jobs import require_pinned_threads
 from flinkmagic.deployment.watching.task_records import TaskRecord
@@ -30,11 +30,46 @@ from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
+from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DeploymentSnapshot:
+    """The progress of a deployment at one instant; safe to keep and to read on any thread."""
+
+    job: ExecutionGraphInfo
+    tasks: tuple[TaskRecord, ...]
+    """Every attempt so far."""
+    slots_used: int
+    """Slots in which a task of this job runs now."""
+    slots_total: int
+    """Slots that the job may use."""
+    waiting_for: str = ""
+    """Which pipelined region waits for how many slots; empty if none does."""
+
+    @classmethod
+    def of(
+        cls, info: ExecutionGraphInfo, tasks: Sequence[TaskRecord], slots_total: int, *, waiting_for: str = ""
+    ) -> DeploymentSnapshot:
+        """Return a job's snapshot with its tasks; a failure that was reported is not reported again as the job's."""
+        job = replace(info, exception_history=without_repetition(info.exception_history))
+        return cls(job, tuple(tasks), sum(task.end_ms is None for task in tasks), slots_total, waiting_for)
+
+
+def without_repetition(history: Sequence[RootExceptionHistoryEntry]) -> tuple[RootExceptionHistoryEntry, ...]:
+    """Leave out the end of a job that repeats a failure which was reported when it happened."""
+    told: set[int] = set()
+    kept = []
+    for entry in history:
+        if not (entry.root.is_global and id(entry.root.error) in told):
+            kept.append(entry)
+        told.add(id(entry.root.error))
+    return tuple(kept)
 
 
 class Deployment(ABC):

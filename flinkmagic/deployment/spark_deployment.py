@@ -14,8 +14,7 @@ from py4j.protocol import Py4JError
 from flinkmagic.deployment.board.drive import StageDrive
 from flinkmagic.deployment.board.rules import NO_TASK
 from flinkmagic.deployment.control_edges import control_edges
-from flinkmagic.deployment.deployment import Deployment
-from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
+from flinkmagic.deployment.deployment import Deployment, DeploymentSnapshot
 from flinkmagic.deployment.spark_job_master import SparkJobMaster
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from flinkmagic.deployment.streaming.query_starter import QueryStarter
+from flinkmagic.deployment.streaming.query_restarts import QueryStarter
 from flinkmagic.deployment.streaming.streaming_deployment import StartedQuery
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.streaming import stream_not_started

@@ -25,7 +25,7 @@ from flinkmagic.deployment.board.subtask_states import (
     SubtaskState,
 )
 from flinkmagic.deployment.stages.write_retries import EarlierRun
-from flinkmagic.deployment.watching.losses import Losses
+from flinkmagic.deployment.watching.lost_executors import Losses
 from flinkmagic.deployment.watching.task_events import TaskEnded
 from flinkmagic.deployment.watching.task_records import SlotNumbers, TaskLog
 from flinkmagic.errors.deployment import IllegalSubtaskEventError

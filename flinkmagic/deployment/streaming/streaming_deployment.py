@@ -8,14 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.deployment.board.drive import BoardDrive
-from flinkmagic.deployment.deployment import Deployment
-from flinkmagic.deployment.deployment_snapshot import DeploymentSnapshot
+from flinkmagic.deployment.deployment import Deployment, DeploymentSnapshot
 from flinkmagic.deployment.failures import vertex_failed
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.streaming.query_board import QueryBoard, QueryEnded, QueryStarted, StartQuery, StopQuery
 from flinkmagic.deployment.streaming.query_progress import QueryProgress, QuerySeen
+from flinkmagic.deployment.streaming.query_restarts import QueryStarter, SessionRestarts
 from flinkmagic.deployment.streaming.query_run import QueryRun
-from flinkmagic.deployment.streaming.query_starter import QueryStarter
 from flinkmagic.deployment.watching.task_records import TaskRecord
 from flinkmagic.errors.deployment import SessionLostError
 from flinkmagic.errors.usage import UnknownNameError
@@ -39,31 +38,6 @@ if TYPE_CHECKING:
 
 _PROGRESS = "=== Streaming Query ==="
 """From here on, the text of a StreamingQueryException says how far the query had come (on 3.5.9 and 4.3.0)."""
-
-
-class SessionRestarts:
-    """A restart strategy that gives up when the session is gone, and counts the failure of a query once.
-
-    A query's tasks fail together, with the same error.
-    """
-
-    def __init__(self, strategy: RestartBackoffTimeStrategy) -> None:
-        self._strategy = strategy
-        self.is_session_gone = False
-        self._last: BaseException | None = None
-
-    def notify_failure(self, cause: BaseException) -> bool:
-        self.is_session_gone = self.is_session_gone or isinstance(cause, SessionLostError)
-        if cause is self._last:
-            return False
-        self._last = cause
-        return self._strategy.notify_failure(cause)
-
-    def can_restart(self) -> bool:
-        return not self.is_session_gone and self._strategy.can_restart()
-
-    def backoff_ms(self) -> float:
-        return self._strategy.backoff_ms()
 
 
 @dataclass(frozen=True)
