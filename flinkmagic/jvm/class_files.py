@@ -41,7 +41,7 @@ class ClassFiles:
     def read(self) -> dict[str, bytes]:
         """Return the classes by name, each as the bytes of its class file; none if they are not kept."""
         try:
-            if not (_is_the_users_alone(self._path.parent) and _is_the_users_alone(self._path)):
+            if not (is_users_alone(self._path.parent) and is_users_alone(self._path)):
                 return {}
             with zipfile.ZipFile(self._path) as archive:  # it checks each entry
                 return {name: archive.read(name) for name in archive.namelist()}
@@ -68,7 +68,8 @@ class ClassFiles:
             _LOG.debug("the compiled classes of %s are not kept: %s", self._package, error)
 
 
-def _is_the_users_alone(path: Path) -> bool:
+def is_users_alone(path: Path) -> bool:
+    """Return whether only the user can have written a file or folder."""
     if os.name != "posix":  # a folder of the user's profile
         return True
     found = path.stat()

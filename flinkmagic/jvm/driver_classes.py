@@ -53,7 +53,7 @@ class _Compiled:
     """
 
     def __init__(self, package: str, jvm: Any) -> None:
-        self._jvm = jvm
+        self.jvm = jvm
         self._sources = package
         self._own = f"p{uuid.uuid4().hex}"
         # The loader of the class that was compiled last sees all earlier ones.
@@ -69,22 +69,16 @@ class _Compiled:
         self.classes: dict[str, bytes] = {}
         """The class files of what was compiled here."""
 
-    def versions(self) -> tuple[str, ...]:
-        """Return what class files depend on besides the sources."""
-        spark = scala_object(self._jvm, "org.apache.spark.package")
-        java = java_class(self._jvm, "java.lang.System").getProperty("java.version")
-        return str(spark.SPARK_VERSION()), str(spark.SPARK_REVISION()), str(spark.SPARK_BUILD_DATE()), str(java)
-
     def load(self, files: ClassFiles) -> bool:
         """Load the classes that an earlier kernel has kept; return whether there are any."""
         kept = files.read()
         if not kept:
             return False
-        classes = java_class(self._jvm, "java.util.HashMap")()
+        classes = java_class(self.jvm, "java.util.HashMap")()
         for name, content in kept.items():
             classes.put(name.replace(_IN_FILES, self._own), content.replace(_IN_FILES.encode(), self._own.encode()))
         try:
-            self._loader = java_class(self._jvm, _LOADER)(classes, self._loader)
+            self._loader = java_class(self.jvm, _LOADER)(classes, self._loader)
         except TypeError:  # no such class in this JVM: whether it compiles is told then
             return False
         return True
@@ -98,7 +92,7 @@ class _Compiled:
             If this JVM does not let us compile.
         """
         try:
-            compiler = java_class(self._jvm, _COMPILER)()
+            compiler = java_class(self.jvm, _COMPILER)()
             compiler.setParentClassLoader(self._loader)
             compiler.cook(source.replace(f"package {self._sources};", f"package {self._sources}.{self._own};"))
         except Py4JNetworkError:  # the JVM is gone, and has not refused anything
@@ -222,14 +216,23 @@ class DriverClasses:
                 source = source.replace(place, text)
             if name not in self._filled:
                 compiled.classes |= compiled.compile(name, source)
-            elif not compiled.load(files := ClassFiles(f"{self._package}.{name}", (*compiled.versions(), source))):
-                files.write(compiled.compile(name, source))
+            else:
+                files = ClassFiles(f"{self._package}.{name}", (*driver_versions(compiled.jvm), source))
+                if not compiled.load(files):
+                    files.write(compiled.compile(name, source))
         compiled.find(name)
         return compiled
 
     def _files(self, compiled: _Compiled) -> ClassFiles:
         sources = (java_source(self._package, name) for name in sorted(self._classes - self._filled))
-        return ClassFiles(self._package, (*compiled.versions(), *sources))
+        return ClassFiles(self._package, (*driver_versions(compiled.jvm), *sources))
+
+
+def driver_versions(jvm: Any) -> tuple[str, ...]:
+    """Return what code that is compiled in a driver depends on besides its source: the builds of Spark and Java."""
+    spark = scala_object(jvm, "org.apache.spark.package")
+    java = java_class(jvm, "java.lang.System").getProperty("java.version")
+    return str(spark.SPARK_VERSION()), str(spark.SPARK_REVISION()), str(spark.SPARK_BUILD_DATE()), str(java)
 
 
 def java_source(package: str, name: str) -> str:

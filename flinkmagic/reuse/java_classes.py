@@ -10,6 +10,7 @@ CLASSES = DriverClasses(
         "ColumnNames",
         "Digests",
         "FileListings",
+        "GeneratedCode",
         "LocalRows",
         "PersistedRdds",
         "PlanFact",

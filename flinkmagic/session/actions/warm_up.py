@@ -19,6 +19,7 @@ from flinkmagic.deployment import java_classes as of_deployment
 from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
+from flinkmagic.reuse.generated_code import keep_generated_code
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -57,6 +58,7 @@ def _import() -> None:
 def _make_ready(sc: SparkContext) -> None:
     _import()
     try:
+        keep_generated_code(sc)
         # In the order in which an action asks for them.
         for package in (of_capturing, of_planning, of_reuse, of_deployment):
             package.CLASSES.compile_all(sc._gateway)
