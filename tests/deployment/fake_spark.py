@@ -6,7 +6,7 @@ import itertools
 
 from flinkmagic.deployment.spark_job_master import SparkJobMaster
 from flinkmagic.deployment.spark_resource_manager import SparkResourceManager
-from flinkmagic.deployment.stages.stage_outcome import StageOutcome
+from flinkmagic.deployment.stages.stage_runner import StageOutcome
 from flinkmagic.deployment.watching.task_events import (
     ExecutorAdded,
     JobEnded,

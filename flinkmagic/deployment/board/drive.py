@@ -39,8 +39,7 @@ from flinkmagic.deployment.board.messages import (
 )
 from flinkmagic.deployment.board.rules import NO_TASK, StageBoard
 from flinkmagic.deployment.failures import short_reason, vertex_failed
-from flinkmagic.deployment.stages.stage_outcome import StageOutcome
-from flinkmagic.deployment.stages.stage_runner import EARLY, OnOutcome, StageRun
+from flinkmagic.deployment.stages.stage_runner import EARLY, OnOutcome, StageOutcome, StageRun
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun
 from flinkmagic.deployment.watching.session_slots import SessionSlots

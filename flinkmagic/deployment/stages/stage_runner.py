@@ -18,7 +18,7 @@ import functools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -30,10 +30,10 @@ from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import ExecutorWatch, end_python_workers
 from flinkmagic.deployment.stages.session_queries import in_session, query_name, session_query
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
-from flinkmagic.deployment.stages.stage_outcome import StageOutcome
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.jvm.java import java_class, option, static_method
+from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.handles import (
     BoundaryStageHandle,
     BroadcastStageHandle,
@@ -55,6 +55,18 @@ _LOG = logging.getLogger(__name__)
 
 EARLY = "-early"
 """The suffix of the tag of jobs that run before a vertex's own stage: the sampling of a range exchange."""
+
+
+@dataclass(frozen=True)
+class StageOutcome:
+    """The outcome of a stage."""
+
+    error: BaseException | None = None
+    """Why it failed; None if it is done."""
+    bytes_by_partition: tuple[int, ...] | None = None
+    """For a shuffle, the real size of each partition, over all map tasks."""
+    adaptation: StageAdaptation = AS_PLANNED
+    """How the stage's run differed from its plan."""
 
 
 class StageCancelledError(Exception):
