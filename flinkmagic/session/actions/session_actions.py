@@ -180,11 +180,12 @@ class SessionActions:
     def _compiled(self, call: ActionCall, df: DataFrame, texts: TextReads) -> ActionGraph:
         """Compile a query; later actions find what it keeps by its key."""
         reread = RereadFrames.of(df.sparkSession.sparkContext)
-        graph = ActionGraph(self._program(call, df, texts.query), call.method, self._options)
-        while reread.revise(graph):
-            program = self._program(call, df, texts.of(df))
-            graph = ActionGraph(program, call.method, self._options, graph.unused)
-        return graph
+        sources, unused = texts.query, dict[str, str]()
+        while True:
+            graph = ActionGraph(self._program(call, df, sources), call.method, self._options, unused)
+            if not reread.revise(graph):
+                return graph
+            sources, unused = texts.of(df), graph.unused
 
     def _program(self, call: ActionCall, df: DataFrame, sources: SourceQuery | None = None) -> Program:
         """Return the cell's program, whose calls label the operators, with the query as its only result."""
