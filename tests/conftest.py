@@ -27,6 +27,9 @@ for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
 ARCHIVE = "FLINKMAGIC_TEST_ARCHIVE"
 """Names the folder of the class archive to the processes of a run."""
 
+ORDERED = "FLINKMAGIC_TESTS_ORDERED"
+"""Set for the processes of a run of all tests, which run the files in an order of ours."""
+
 FIRST = (
     "differential/test_differential.py",
     "deployment/test_lost_executors.py",
@@ -41,7 +44,7 @@ FIRST = (
 EARLY = ("conformance", "graph")
 """Folders of tests that take milliseconds and no JVM, while the archive is made."""
 
-LAST = ("display", "functions", "scheduling", "simulation")
+LAST = ("conformance", "display", "functions", "graph", "scheduling", "simulation")
 """Folders of such tests that fill up what is left."""
 
 LISTENER = """
@@ -70,14 +73,17 @@ public class Heard implements QueryExecutionListener {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to archive Spark's classes where several processes run all tests: they start some forty JVMs."""
+    """Order the files where several processes run all tests; archive Spark's classes for those that start many JVMs."""
     parallel = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if not parallel or config.option.file_or_dir or config.option.collectonly:
         return
-    from tests import class_archive
-
     # xdist would begin with the files that have the most tests.
     config.option.loadscopereorder = False
+    os.environ[ORDERED] = "1"
+    if "not long" in config.option.markexpr:
+        return  # two or three JVMs: they start sooner than an archive is made
+    from tests import class_archive
+
     folder = Path(tempfile.mkdtemp(prefix="flinkmagic-classes-"))
     making = class_archive.start(folder)
     os.environ[ARCHIVE] = str(folder)
@@ -93,13 +99,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let the workers of a run of all tests begin with what takes long."""
-    if ARCHIVE not in os.environ:
+    if ORDERED not in os.environ:
         return
     tests = Path(__file__).parent
 
     def turn(item: pytest.Item) -> int:
         place = item.path.relative_to(tests)
-        if place.parts[0] in EARLY:
+        if ARCHIVE in os.environ and place.parts[0] in EARLY:
             return -len(FIRST) - 1
         if place.as_posix() in FIRST:
             return FIRST.index(place.as_posix()) - len(FIRST)
@@ -140,9 +146,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.ui.retainedStages": "100000",
             "spark.sql.ui.retainedExecutions": "100000",
             "spark.driver.memory": "2g",
+            # Where Spark does not merge small partitions, in a cache's plan or a stream, each of 200 would be a task.
+            "spark.sql.shuffle.partitions": "16",
             # By default a page of an aggregation takes some ten megabytes, which are filled with zeros for each task.
             "spark.buffer.pageSize": "1m",
             "spark.python.daemon.module": "tests.quick_daemon",
+            # Spark looks every two seconds whether a task with a Python worker was ended, and gives that two more.
+            "spark.python.task.killTimeout": "50ms",
             "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[1]),
             "spark.sql.warehouse.dir": str(home / "warehouse"),
             "spark.local.dir": str(home / "scratch"),

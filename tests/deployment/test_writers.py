@@ -152,8 +152,21 @@ def test_a_new_table_is_that_of_a_plain_run(spark, deploy, tables, rows, spark_w
     assert _folders(spark, deferred) == _folders(spark, plain)
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite", "insert", "insert overwrite", "dynamic"])
-@pytest.mark.parametrize("layout", ["flat", "partitioned", "bucketed"])
+IN_SHORT = {
+    ("flat", "append"), ("flat", "insert overwrite"), ("partitioned", "insert"), ("partitioned", "dynamic"),
+    ("bucketed", "overwrite"),
+}  # fmt: skip
+"""Each layout and each mode; the rest of their pairs takes half a minute."""
+
+
+@pytest.mark.parametrize(
+    ("layout", "mode"),
+    [
+        pytest.param(layout, mode, marks=() if (layout, mode) in IN_SHORT else pytest.mark.long)
+        for layout in ("flat", "partitioned", "bucketed")
+        for mode in ("append", "overwrite", "insert", "insert overwrite", "dynamic")
+    ],
+)
 def test_writing_to_a_table_that_is_there(spark, deploy, tables, rows, mode, layout):
     names = tables("plain_table"), tables("deferred_table")
     first = rows.where("k < 5").select("total", "name", "k")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -111,25 +112,40 @@ def test_a_detached_job_gives_the_prompt_back_and_can_be_cancelled(kernel) -> No
     assert kernel.run("%flinkcancel slow").stdout.strip() == "slow is CANCELED already."
 
 
-def test_an_interrupt_cancels_the_job_and_leaves_the_session(kernel) -> None:
+def test_an_interrupt_cancels_the_job_and_leaves_the_session(kernel, folder) -> None:
     kernel.run(
         "%%flinkgraph endless\n"
-        "sleepy = F.udf(lambda value: __import__('time').sleep(60) or value, 'long')\n"
-        "spark.range(0, 2, 1, 2).select(sleepy('id').alias('id')).write.json('endless_out')\n"
+        "def sleepy(value):\n"
+        "    import time, pathlib\n"
+        f"    pathlib.Path({str(folder)!r}, 'began').touch()\n"
+        "    time.sleep(60)\n"
+        "    return value\n"
+        "spark.range(0, 1, 1, 1).select(F.udf(sleepy, 'long')('id').alias('id')).write.json('endless_out')\n"
     )
     # Another job of the session goes on.
     kernel.run(
         "%%flinkgraph beside\n"
-        "nap = F.udf(lambda value: __import__('time').sleep(6) or value, 'long')\n"
-        "spark.range(0, 1, 1, 1).select(nap('id').alias('id')).write.mode('overwrite').json('beside_out')\n"
+        "def nap(value):\n"
+        "    import time, pathlib\n"
+        f"    while not pathlib.Path({str(folder)!r}, 'go_on').exists():\n"
+        "        time.sleep(0.02)\n"
+        "    return value\n"
+        "spark.range(0, 1, 1, 1).select(F.udf(nap, 'long')('id').alias('id')).write.json('beside_out')\n"
     )
     kernel.run("%flinkrun beside --detach")
-    interrupt = threading.Timer(3.0, kernel.manager.interrupt_kernel)
-    interrupt.start()
+
+    def interrupt() -> None:
+        while not (folder / "began").exists():
+            time.sleep(0.02)
+        kernel.manager.interrupt_kernel()
+
+    threading.Thread(target=interrupt, daemon=True).start()
     assert kernel.run("%flinkrun endless").error_name == "KeyboardInterrupt"
     assert kernel.run("print(endless.jobs[-1].status, spark.range(3).count())").stdout.strip() == "CANCELED 3"
     states = kernel.run("print([str(state) for state in endless.jobs[-1].info().status_timestamps])").stdout
     assert states.index("RUNNING") < states.index("CANCELLING") < states.index("CANCELED")
+    assert kernel.run("print(beside.jobs[-1].status)").stdout.strip() == "RUNNING"
+    (folder / "go_on").touch()
     assert kernel.run("print(beside.jobs[-1].wait())").stdout.strip() == "FINISHED"
 
 
@@ -537,6 +553,7 @@ def test_a_local_session_is_started_where_there_is_none(bare_kernel) -> None:
     assert bare_kernel.run("print(spark.range(3).count())").stdout.strip() == "3"
 
 
+@pytest.mark.long
 def test_all_that_the_session_has_defined_is_one_graph(bare_kernel) -> None:
     bare_kernel.run("%load_ext flinkmagic\nfrom pyspark.sql import functions as F")
     none = bare_kernel.run("%flinkgraph")
@@ -585,6 +602,7 @@ def test_a_job_whose_cell_ran_again_can_still_be_cancelled(kernel) -> None:
     assert ["lasting", "old", "CANCELED"] in [line.split()[:3] for line in kernel.run("%flinkjobs").stdout.splitlines()]
 
 
+@pytest.mark.long
 def test_what_cells_have_in_common_stands_once_in_the_session_s_graph(bare_kernel) -> None:
     bare_kernel.run("%load_ext flinkmagic\nfrom pyspark.sql import functions as F")
     bare_kernel.run("%%flinkgraph one\nsmall = spark.range(0, 100, 1, 2).where('id > 3')\nsmall.write.json('one')")

@@ -1,6 +1,7 @@
 """What holds on every version of Spark that the project runs on, from a cell to its results.
 
 `.ci/run` runs this folder against PySpark 3.5 too, in an environment of its own; what 3.5 cannot do is refused by name.
+On the newest Spark other tests say the same in more detail, so these are among the long ones.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError,
 from flinkmagic.errors.graph import PipelinedExchangeError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import SessionActions
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,11 +20,22 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
 
 
-def sleepy(frame, seconds=60):
+def sleepy(frame):
     """The frame, each partition of which takes a while in a Python worker."""
 
     def wait(batches):
-        time.sleep(seconds)
+        time.sleep(60)
+        yield from batches
+
+    return frame.mapInArrow(wait, frame.schema)
+
+
+def waiting(frame, go):
+    """The frame, each partition of which waits in a Python worker until a file exists."""
+
+    def wait(batches, go=str(go)):
+        while not Path(go).exists():
+            time.sleep(0.01)
         yield from batches
 
     return frame.mapInArrow(wait, frame.schema)
@@ -125,8 +137,8 @@ def test_only_a_job_that_is_over_is_released(spark, deploy, eventually):
         deployment.release()
 
 
-def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, deploy, eventually):
-    deployment = deploy({"rows": sleepy(spark.range(0, 4, 1, 2), 3)})
+def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, deploy, eventually, tmp_path):
+    deployment = deploy({"rows": waiting(spark.range(0, 4, 1, 2), tmp_path / "go")})
     eventually(lambda: len(running(deployment)) == 2, 60)
     sc = spark.sparkContext
     (tag,) = [stage.tag for stage in deployment._drive._stages.values()]
@@ -136,6 +148,7 @@ def test_python_workers_of_tasks_that_were_not_cancelled_are_left_alone(spark, d
     assert others.end() == 0
     assert CLASSES.new_instance(sc._gateway, "PythonWorkers", tag[:-3], True).end() == 2
     assert CLASSES.new_instance(sc._gateway, "PythonWorkers", f"x{tag}", True).end() == 0
+    (tmp_path / "go").touch()
     assert deployment.wait(60) is JobStatus.FINISHED
     assert mine.end() == 0
 
@@ -161,11 +174,12 @@ def test_cancel_while_a_broadcast_is_built_of_what_the_jvm_is_busy_with(spark, d
 
 def test_another_job_of_ours_goes_on(spark, deploy, tmp_path, eventually):
     with capture(spark) as program:
-        sleepy(spark.range(0, 2, 1, 1), 3).write.parquet(str(tmp_path / "out"))
+        waiting(spark.range(0, 2, 1, 1), tmp_path / "go").write.parquet(str(tmp_path / "out"))
     mine, other = deploy({"rows": sleepy(spark.range(0, 2, 1, 1))}), deploy(program)
     eventually(lambda: len(running(mine)) == len(running(other)) == 1, 60)
     mine.cancel()
     assert mine.wait(30) is JobStatus.CANCELED
+    (tmp_path / "go").touch()
     assert other.wait(60) is JobStatus.FINISHED
     assert [task.state for task in other.tasks()] == [ExecutionState.FINISHED]
     assert spark.read.parquet(str(tmp_path / "out")).count() == 2

@@ -158,6 +158,7 @@ def test_starts_and_stops_leave_nothing(spark) -> None:
         return sum(name.startswith(("stream execution thread", "Thread-")) for name in names)
 
     others = threads()  # of earlier tests
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
     run_once(1)
     before = java_threads()
     for number in range(50):
@@ -168,7 +169,7 @@ def test_starts_and_stops_leave_nothing(spark) -> None:
     assert (set(threads()) - set(others), own_folders()) == (set(), set())
     assert java_threads() <= before
     assert spark.streams.active == []
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "200"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == partitions
 
 
 def test_a_file_sink_needs_a_checkpoint_and_resumes_over_runs(spark, tmp_path) -> None:
