@@ -9,7 +9,7 @@ from flinkmagic.jvm.block_storage import LEAST_FREE_DISK, lack_of_room, memory_f
 def test_a_context_has_memory_for_rows_and_persisted_ones_take_some(spark) -> None:
     most, free = memory_for_rows(spark.sparkContext)
     assert 0 < free <= most
-    rows = spark.range(0, 200_000, 1, 2).cache()
+    rows = spark.range(0, 200_000, 1, 2).selectExpr("uuid()").cache()  # more than Spark cleans up meanwhile
     try:
         rows.count()
         assert memory_for_rows(spark.sparkContext)[1] < free
