@@ -13,6 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+PARTS = ("loops", "lazy", "superstep")
+"""The ratios to loops that test in each superstep and to those that do not, and the time of a small superstep."""
+
 
 @dataclass
 class Loop:
@@ -40,15 +43,19 @@ def main(arguments: list[str]) -> dict[str, Any]:
     parser.add_argument("--supersteps", type=int, default=15)
     parser.add_argument("--nodes", type=int, default=20_000)
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS, help="only these figures")
     options = parser.parse_args(arguments)
     config = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4"}
     spark = flinkmagic.local_session("iterate", "local[2]", config)
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        figures = _measure(spark, options.supersteps, options.nodes)
+        figures: dict[str, Any] = {}
+        if "loops" in options.only:
+            figures |= _measure(spark, options.supersteps, options.nodes)
         for name, nodes in (("ratio_lazy_small", options.nodes), ("ratio_lazy", 10 * options.nodes)):
-            figures[name] = _lazy(_page_rank(spark, nodes), options.supersteps, options.pairs)
-        return figures | _small(spark)
+            if "lazy" in options.only:
+                figures[name] = _lazy(_page_rank(spark, nodes), options.supersteps, options.pairs)
+        return figures | _small(spark) if "superstep" in options.only else figures
     finally:
         spark.stop()
 
