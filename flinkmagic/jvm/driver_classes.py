@@ -13,7 +13,7 @@ make two jars of each). The same source compiles against what is there.
 How to write them: no lambdas and no inferred types. Collections may be typed and walked by for-each, but to Janino a
 method of theirs returns what it returns of all types: what `get` gives needs a cast, as does what comes from Scala.
 `tests/java_lint.py` has javac look at them against the jars of one Spark, `tests/smoke/test_java_classes.py` compiles
-each of them as it will be.
+each of them as it will be. What differs between versions of Spark is reached through ``Reflect``.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 _COMPILER = "org.codehaus.janino.SimpleCompiler"
 _LOADER = "org.codehaus.commons.compiler.util.reflect.ByteArrayClassLoader"
+
+_HOME = "flinkmagic.jvm"
+SHARED = "Reflect"
+"""The class of our own ``java/`` that all others may name; each package has a copy of it."""
 
 _IN_FILES = "p" + "0" * 32
 """In place of the last part of the package's name in kept class files: as long as what is put there."""
@@ -136,7 +140,7 @@ class DriverClasses:
         filled: Sequence[str] = (),
     ) -> None:
         self._package = package
-        self._classes = frozenset(classes)
+        self._classes = frozenset((*classes, SHARED))
         self._uses = uses or {}
         self._filled = frozenset(filled)
         # Code that is notified of what a thread does (files that it opens, calls of the JVM) may ask for a class
@@ -209,7 +213,7 @@ class DriverClasses:
         if name not in self._classes:
             raise InvariantViolatedError(f"{name} is a Java class of {self._package}")
         if not compiled.is_loaded or name in self._filled:
-            for used in self._uses.get(name, ()):
+            for used in (SHARED, *self._uses.get(name, ())) if name != SHARED else ():
                 self._compile(gateway, used, {})
             source = java_source(self._package, name)
             for place, text in filled.items():
@@ -236,5 +240,7 @@ def driver_versions(jvm: Any) -> tuple[str, ...]:
 
 
 def java_source(package: str, name: str) -> str:
-    """Return the text of a Java file in ``java/`` of a Python package."""
-    return (files(package) / "java" / f"{name}.java").read_text(encoding="utf-8")
+    """Return the text of a Java file in ``java/`` of a Python package, or of the shared one, as one of that package."""
+    home = _HOME if name == SHARED else package
+    source = (files(home) / "java" / f"{name}.java").read_text(encoding="utf-8")
+    return source.replace(f"package {home};", f"package {package};").replace(f"import {_HOME}.{SHARED};", "")

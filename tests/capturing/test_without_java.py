@@ -35,7 +35,7 @@ def test_the_block_is_refused_before_it_runs(spark: Any, tmp_path: Path) -> None
         ran.append("the block")
     assert isinstance(refusal.value, DriverClassesRefusedError)
     assert str(refusal.value) == (
-        "Spark's driver did not compile CaptureReader.java, without which no graph is captured or run: there is no "
+        "Spark's driver did not compile Reflect.java, without which no graph is captured or run: there is no "
         "class org.codehaus.janino.NoCompilerOfThisName. Check that the driver's class path holds the Janino that "
         "Spark ships (janino and commons-compiler in its jars folder) and no other, then start the session again."
     )

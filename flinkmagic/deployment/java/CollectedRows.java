@@ -1,8 +1,8 @@
 package flinkmagic.deployment;
 
-import java.lang.reflect.Constructor;
 import java.util.Arrays;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -25,20 +25,8 @@ public class CollectedRows extends AbstractFunction0 {
     @Override
     public Object apply() {
         Seq rows = PythonUtils.toSeq(Arrays.asList((Object[]) plan.executeCollect()));
-        Constructor constructor = LocalRelation.class.getConstructors()[0];
-        Class[] types = constructor.getParameterTypes();
-        Object[] arguments = new Object[types.length];
-        for (int i = 0; i < types.length; i++) {
-            if (Seq.class.isAssignableFrom(types[i])) {
-                arguments[i] = i == 0 ? output : rows;
-            } else if (types[i] == boolean.class) {
-                arguments[i] = Boolean.FALSE;
-            } else {
-                arguments[i] = scala.None$.MODULE$;
-            }
-        }
         try {
-            return constructor.newInstance(arguments);
+            return Reflect.make(LocalRelation.class, new Object[] {output, rows});
         } catch (Exception unknown) {
             throw new IllegalStateException(unknown);
         }

@@ -1,8 +1,10 @@
 package flinkmagic.deployment;
 
-import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 
+import flinkmagic.jvm.Reflect;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.unsafe.Platform;
 import scala.Function0;
 import scala.runtime.AbstractFunction0;
@@ -23,25 +25,18 @@ public class InSession extends AbstractFunction0 {
 
     @Override
     public Object apply() {
+        SparkSession.setActiveSession((SparkSession) session);
+        Method[] methods = SQLExecution.class.getMethods();
         try {
-            method("org.apache.spark.sql.SparkSession", "setActiveSession", 1).invoke(null, new Object[] {session});
-            return method("org.apache.spark.sql.execution.SQLExecution", "withSQLConfPropagated", 2)
-                .invoke(null, new Object[] {session, body});
-        } catch (InvocationTargetException failed) {
-            Platform.throwException(failed.getCause());
-        } catch (Exception unknown) {
-            Platform.throwException(unknown);
-        }
-        return null;
-    }
-
-    private static Method method(String type, String name, int parameters) throws Exception {
-        Method[] methods = Class.forName(type, true, Thread.currentThread().getContextClassLoader()).getMethods();
-        for (Method each : methods) {
-            if (each.getName().equals(name) && each.getParameterTypes().length == parameters) {
-                return each;
+            for (Method each : methods) {
+                if (each.getName().equals("withSQLConfPropagated")) {
+                    return Reflect.invoke(each, null, new Object[] {session, body});
+                }
             }
+            throw new NoSuchMethodException("SQLExecution.withSQLConfPropagated");
+        } catch (Exception error) {
+            Platform.throwException(error);
+            return null;
         }
-        throw new NoSuchMethodException(type + "." + name);
     }
 }

@@ -3,6 +3,7 @@ package flinkmagic.deployment;
 import java.util.IdentityHashMap;
 import java.util.Properties;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SessionState;
@@ -55,16 +56,12 @@ public class JobProperties {
      * `interruptAll` and `interruptTag` find those (4.0 and newer).
      */
     public void tagAs(SparkSession session) throws Exception {
-        Class type = session.getClass();
-        Iterator own;
-        StringBuilder tags = new StringBuilder();
-        try {
-            tags.append(type.getMethod("sessionJobTag", new Class[0]).invoke(session, new Object[0]));
-            Object ofThread = type.getMethod("managedJobTags", new Class[0]).invoke(session, new Object[0]);
-            own = ((Map) ((ThreadLocal) ofThread).get()).values().iterator();
-        } catch (NoSuchMethodException older) {
+        Object ofThread = Reflect.callIfAny(session, "managedJobTags");
+        if (ofThread == null) {
             return;
         }
+        StringBuilder tags = new StringBuilder().append(Reflect.call(session, "sessionJobTag"));
+        Iterator own = ((Map) ((ThreadLocal) ofThread).get()).values().iterator();
         while (own.hasNext()) {
             tags.append(",").append(own.next());
         }
@@ -100,8 +97,7 @@ public class JobProperties {
         if (known == null) {
             known = (Properties) base.clone();
             // Sessions of 4.x have it in a class of their own.
-            SessionState state = (SessionState) session.getClass().getMethod("sessionState", new Class[0])
-                .invoke(session, new Object[0]);
+            SessionState state = (SessionState) Reflect.call(session, "sessionState");
             Iterator entries = state.conf().getAllConfs().iterator();
             while (entries.hasNext()) {
                 Tuple2 entry = (Tuple2) entries.next();

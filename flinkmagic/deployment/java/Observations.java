@@ -1,11 +1,10 @@
 package flinkmagic.deployment;
 
-import java.lang.reflect.Field;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.concurrent.ConcurrentHashMap;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.sql.Observation;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.Row$;
@@ -113,8 +112,8 @@ public class Observations {
         QueryExecutionListener[] all = listeners().listListeners();
         for (QueryExecutionListener each : all) {
             if (each.getClass().getName().equals("org.apache.spark.sql.ObservationListener")) {
-                Observation observation = (Observation) call(each, "observation");
-                Option id = (Option) call(observation, "dataframeId");
+                Observation observation = (Observation) Reflect.call(each, "observation");
+                Option id = (Option) Reflect.call(observation, "dataframeId");
                 if (observation.name().equals(key._1()) && id.isDefined() && id.get().equals(key._2())) {
                     listeners().unregister(each);
                     return observation;
@@ -125,43 +124,24 @@ public class Observations {
     }
 
     private static void complete(Observation observation, Row row) throws Exception {
-        ((Promise) call(observation, "promise")).trySuccess(row);
+        ((Promise) Reflect.call(observation, "promise")).trySuccess(row);
     }
 
     /** The session's ObservationManager; null on 3.5, which has none. */
     private Object manager() throws Exception {
-        Method[] methods = session.getClass().getMethods();
-        for (Method each : methods) {
-            if (each.getName().equals("observationManager")) {
-                return each.invoke(session, new Object[0]);
-            }
-        }
-        return null;
+        return Reflect.callIfAny(session, "observationManager");
     }
 
     private ConcurrentHashMap known() throws Exception {
         Object manager = manager();
-        Field field = manager.getClass().getDeclaredField("observations");
-        field.setAccessible(true);
-        return (ConcurrentHashMap) field.get(manager);
+        return (ConcurrentHashMap) Reflect.field(manager.getClass(), "observations").get(manager);
     }
 
     private ExecutionListenerManager listeners() throws Exception {
-        return (ExecutionListenerManager) call(session, "listenerManager");
+        return (ExecutionListenerManager) Reflect.call(session, "listenerManager");
     }
 
     private static QueryExecutionListener listenerOf(Observation observation) throws Exception {
-        return (QueryExecutionListener) call(observation, "listener");
-    }
-
-    private static Object call(Object object, String name) throws Exception {
-        Method method;
-        try {
-            method = object.getClass().getMethod(name, new Class[0]);
-        } catch (NoSuchMethodException notPublic) {
-            method = object.getClass().getDeclaredMethod(name, new Class[0]);
-            method.setAccessible(true);
-        }
-        return method.invoke(object, new Object[0]);
+        return (QueryExecutionListener) Reflect.call(observation, "listener");
     }
 }

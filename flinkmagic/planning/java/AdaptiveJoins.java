@@ -68,11 +68,11 @@ public class AdaptiveJoins {
      */
     private static final long MOST_IN_ALL = 8L;
 
-    private final IdentityHashMap shares = new IdentityHashMap();
-    private final IdentityHashMap behind = new IdentityHashMap();
-    private final IdentityHashMap free = new IdentityHashMap();
-    private final IdentityHashMap fixed = new IdentityHashMap();
-    private final IdentityHashMap chosen = new IdentityHashMap();
+    private final IdentityHashMap<SparkPlan, Double> shares = new IdentityHashMap<SparkPlan, Double>();
+    private final IdentityHashMap<SparkPlan, SparkPlan> behind = new IdentityHashMap<SparkPlan, SparkPlan>();
+    private final IdentityHashMap<SparkPlan, Boolean> free = new IdentityHashMap<SparkPlan, Boolean>();
+    private final IdentityHashMap<SparkPlan, Boolean> fixed = new IdentityHashMap<SparkPlan, Boolean>();
+    private final IdentityHashMap<SparkPlan, String> chosen = new IdentityHashMap<SparkPlan, String>();
 
     /** A shuffle is written; null if an earlier job wrote it. */
     public void written(Exchange exchange, MapOutputStatistics statistics) {

@@ -41,9 +41,9 @@ public class CoalescedReads {
     /** Set on the session that plans a job: whether partitions may be merged. */
     public static final String ENABLED = "flinkmagic.planning.coalesce";
 
-    private final IdentityHashMap statistics = new IdentityHashMap();
-    private final IdentityHashMap specs = new IdentityHashMap();
-    private final IdentityHashMap tasks = new IdentityHashMap();
+    private final IdentityHashMap<SparkPlan, MapOutputStatistics> statistics = new IdentityHashMap<SparkPlan, MapOutputStatistics>();
+    private final IdentityHashMap<SparkPlan, ShufflePartitionSpec[]> specs = new IdentityHashMap<SparkPlan, ShufflePartitionSpec[]>();
+    private final IdentityHashMap<SparkPlan, Integer> tasks = new IdentityHashMap<SparkPlan, Integer>();
 
     /** On the plan of kept rows: the bytes of each partition of the shuffles that they were made of. */
     private static final TreeNodeTag SIZES = new TreeNodeTag("flinkmagic.sizes");
@@ -66,10 +66,10 @@ public class CoalescedReads {
      * @param made the exchanges that are run for them; for kept rows the plan of these
      * @param isWrite whether the stage is the last one of a write
      */
-    public void decide(SparkPlan top, ArrayList leaves, ArrayList made, boolean isWrite) {
+    public void decide(SparkPlan top, ArrayList<SparkPlan> leaves, ArrayList<SparkPlan> made, boolean isWrite) {
         tasks.remove(top);
-        for (int i = 0; i < leaves.size(); i++) {
-            specs.remove(leaves.get(i));
+        for (SparkPlan leaf : leaves) {
+            specs.remove(leaf);
         }
         long[] sizes = sizes(made);
         if (sizes == null) {
@@ -79,14 +79,14 @@ public class CoalescedReads {
             ? forTasks(files(sizes, top.conf()), sizes) : upTo(smallest(top.conf()), sizes);
         if (merged.length < sizes.length) {
             tasks.put(top, Integer.valueOf(merged.length));
-            for (int i = 0; i < leaves.size(); i++) {
-                specs.put(leaves.get(i), merged);
+            for (SparkPlan leaf : leaves) {
+                specs.put(leaf, merged);
             }
         }
     }
 
     /** Notes on the plan of rows that are to be kept what they are made of. */
-    public void noteSizes(SparkPlan kept, ArrayList made) {
+    public void noteSizes(SparkPlan kept, ArrayList<SparkPlan> made) {
         long[] sizes = sizes(made);
         if (sizes != null) {
             kept.setTagValue(SIZES, sizes);
@@ -94,10 +94,10 @@ public class CoalescedReads {
     }
 
     /** By partition, the bytes of some inputs together; null if these are not known, or may not be merged. */
-    private long[] sizes(ArrayList made) {
+    private long[] sizes(ArrayList<SparkPlan> made) {
         long[] sizes = null;
-        for (int i = 0; i < made.size(); i++) {
-            long[] own = sizesOf((SparkPlan) made.get(i));
+        for (SparkPlan each : made) {
+            long[] own = sizesOf(each);
             if (own == null || (sizes != null && sizes.length != own.length)) {
                 return null;
             }
@@ -160,7 +160,7 @@ public class CoalescedReads {
      * @param keptToo whether scans of kept rows may be read together, too
      * @return whether partitions below this operator may be merged
      */
-    public static boolean collect(SparkPlan plan, IdentityHashMap hidden, boolean keptToo, ArrayList leaves) {
+    public static boolean collect(SparkPlan plan, IdentityHashMap hidden, boolean keptToo, ArrayList<SparkPlan> leaves) {
         if (plan instanceof BroadcastExchangeLike || isReusedBroadcast(plan)) {
             return true;
         }
@@ -199,7 +199,7 @@ public class CoalescedReads {
         for (int i = 0; i < sizes.length; i++) {
             before[i + 1] = before[i] + sizes[i];
         }
-        ArrayList merged = new ArrayList();
+        ArrayList<ShufflePartitionSpec> merged = new ArrayList<ShufflePartitionSpec>();
         int start = 0;
         for (int i = 1; i <= number; i++) {
             int end = start + 1;
@@ -211,12 +211,12 @@ public class CoalescedReads {
             merged.add(new CoalescedPartitionSpec(start, end, (Option) scala.None$.MODULE$));
             start = end;
         }
-        return array(merged);
+        return (ShufflePartitionSpec[]) merged.toArray(new ShufflePartitionSpec[0]);
     }
 
     /** Neighbours together, as many as stay within the target. */
     private static ShufflePartitionSpec[] upTo(long target, long[] sizes) {
-        ArrayList merged = new ArrayList();
+        ArrayList<ShufflePartitionSpec> merged = new ArrayList<ShufflePartitionSpec>();
         int start = 0;
         long bytes = 0L;
         for (int i = 0; i <= sizes.length; i++) {
@@ -229,14 +229,6 @@ public class CoalescedReads {
                 bytes += sizes[i];
             }
         }
-        return array(merged);
-    }
-
-    private static ShufflePartitionSpec[] array(ArrayList merged) {
-        ShufflePartitionSpec[] specs = new ShufflePartitionSpec[merged.size()];
-        for (int i = 0; i < specs.length; i++) {
-            specs[i] = (ShufflePartitionSpec) merged.get(i);
-        }
-        return specs;
+        return (ShufflePartitionSpec[]) merged.toArray(new ShufflePartitionSpec[0]);
     }
 }

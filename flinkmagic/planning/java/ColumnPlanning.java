@@ -2,7 +2,6 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
-import java.util.Iterator;
 import java.util.List;
 
 import org.apache.spark.sql.execution.SparkPlan;
@@ -14,7 +13,7 @@ import org.apache.spark.storage.StorageLevel;
 /** A query that is planned: what it may read of kept columns of its text sources, and what of these it may keep. */
 public class ColumnPlanning {
     private final ColumnStore store;
-    private final IdentityHashMap sources = new IdentityHashMap();
+    private final IdentityHashMap<Object, Source> sources = new IdentityHashMap<Object, Source>();
     private SessionState state;
     private StorageLevel level;
     private Scans scans;
@@ -60,12 +59,10 @@ public class ColumnPlanning {
 
     /** The relations whose rows it keeps or reads. */
     public InMemoryRelation[] relations() {
-        ArrayList found = new ArrayList();
-        Iterator each = sources.values().iterator();
-        while (each.hasNext()) {
-            ArrayList columns = ((Source) each.next()).columns();
-            for (int i = 0; i < columns.size(); i++) {
-                found.add(((KeptColumns) columns.get(i)).relation());
+        ArrayList<InMemoryRelation> found = new ArrayList<InMemoryRelation>();
+        for (Source source : sources.values()) {
+            for (KeptColumns columns : source.columns()) {
+                found.add(columns.relation());
             }
         }
         return (InMemoryRelation[]) found.toArray(new InMemoryRelation[0]);
@@ -85,8 +82,8 @@ public class ColumnPlanning {
         private final long bytes;
         private final double share;
         private final double passes;
-        private final ArrayList used = new ArrayList();
-        private final ArrayList parsed = new ArrayList();
+        private final ArrayList<KeptColumns> used = new ArrayList<KeptColumns>();
+        private final ArrayList<Object> parsed = new ArrayList<Object>();
         private KeptColumns filling;
         private int computedRead = -1;
         private double cost = 0.0;
@@ -102,8 +99,8 @@ public class ColumnPlanning {
         }
 
         /** What the query may read: what it keeps itself first. */
-        public ArrayList known() {
-            ArrayList all = planning.store.of(key);
+        public ArrayList<KeptColumns> known() {
+            ArrayList<KeptColumns> all = planning.store.of(key);
             if (filling != null) {
                 all.add(0, filling);
             }
@@ -111,8 +108,8 @@ public class ColumnPlanning {
         }
 
         /** What the query keeps, or reads. */
-        public ArrayList columns() {
-            ArrayList all = new ArrayList(used);
+        public ArrayList<KeptColumns> columns() {
+            ArrayList<KeptColumns> all = new ArrayList<KeptColumns>(used);
             if (filling != null) {
                 all.add(filling);
             }

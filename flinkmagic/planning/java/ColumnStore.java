@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 
 /** By the keys of text sources: the columns of them that are kept, and what queries have read from their files. */
 public class ColumnStore {
-    private final HashMap kept = new HashMap();
-    private final HashMap seen = new HashMap();
+    private final HashMap<String, ArrayList<KeptColumns>> kept = new HashMap<String, ArrayList<KeptColumns>>();
+    private final HashMap<String, HashSet<Object>> seen = new HashMap<String, HashSet<Object>>();
 
     /**
      * What queries read from now on, once it is all there.
@@ -19,10 +19,9 @@ public class ColumnStore {
      * @return the names of what else is kept of the source and is held by it, too, with blanks between them
      */
     public synchronized String keep(String key, KeptColumns filled) {
-        ArrayList all = of(key);
+        ArrayList<KeptColumns> all = of(key);
         StringBuilder names = new StringBuilder();
-        for (int i = 0; i < all.size(); i++) {
-            KeptColumns one = (KeptColumns) all.get(i);
+        for (KeptColumns one : all) {
             if (filled.hold(one) && !one.name().equals(filled.name())) {
                 names.append(one.name()).append(' ');
             }
@@ -33,12 +32,13 @@ public class ColumnStore {
     }
 
     /** What is kept of a source, and all there: for each query all columns that it reads together. */
-    public synchronized ArrayList of(String key) {
-        ArrayList found = new ArrayList();
-        ArrayList all = kept.containsKey(key) ? (ArrayList) kept.get(key) : new ArrayList();
-        for (int i = 0; i < all.size(); i++) {
-            if (((KeptColumns) all.get(i)).relation().cacheBuilder().isCachedColumnBuffersLoaded()) {
-                found.add(all.get(i));
+    public synchronized ArrayList<KeptColumns> of(String key) {
+        ArrayList<KeptColumns> found = new ArrayList<KeptColumns>();
+        if (kept.containsKey(key)) {
+            for (KeptColumns one : (ArrayList<KeptColumns>) kept.get(key)) {
+                if (one.relation().cacheBuilder().isCachedColumnBuffersLoaded()) {
+                    found.add(one);
+                }
             }
         }
         return found;
@@ -51,7 +51,7 @@ public class ColumnStore {
 
     /** Forget what is kept of a source, if it is held by this builder. */
     public synchronized void forget(String key, CachedRDDBuilder builder) {
-        ArrayList all = (ArrayList) kept.get(key);
+        ArrayList<KeptColumns> all = (ArrayList<KeptColumns>) kept.get(key);
         for (int i = all == null ? -1 : all.size() - 1; i >= 0; i--) {
             if (((KeptColumns) all.get(i)).relation().cacheBuilder() == builder) {
                 all.remove(i);
@@ -62,7 +62,7 @@ public class ColumnStore {
     /** Note that columns of a source were read, or computed, from its files. */
     public synchronized void see(String key, List columns) {
         if (!seen.containsKey(key)) {
-            seen.put(key, new HashSet());
+            seen.put(key, new HashSet<Object>());
         }
         ((HashSet) seen.get(key)).addAll(columns);
     }

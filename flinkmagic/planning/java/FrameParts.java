@@ -50,19 +50,18 @@ public class FrameParts {
      * not read it.
      */
     public String read(SparkPlan plan, InMemoryRelation relation) {
-        TreeSet found = new TreeSet();
+        TreeSet<Integer> found = new TreeSet<Integer>();
         if (!addRead(plan, relation, found)) {
             return null;
         }
         StringBuilder positions = new StringBuilder();
-        java.util.Iterator each = found.iterator();
-        while (each.hasNext()) {
-            positions.append(each.next()).append(' ');
+        for (Integer position : found) {
+            positions.append(position).append(' ');
         }
         return positions.toString();
     }
 
-    private static boolean addRead(SparkPlan plan, InMemoryRelation relation, TreeSet found) {
+    private static boolean addRead(SparkPlan plan, InMemoryRelation relation, TreeSet<Integer> found) {
         boolean reads = false;
         if (plan instanceof InMemoryTableScanExec) {
             InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
@@ -239,9 +238,8 @@ public class FrameParts {
         }
         boolean stops = isLimit(query) || stopsEarly && !readsAll(query, isShuffled);
         boolean takes = !isDeferred || query instanceof Command || takesRows(query) || takesAll && passesOn(query);
-        ArrayList parts = PlanLeaves.parts(query);
-        for (int i = 0; i < parts.size(); i++) {
-            if (computes((LogicalPlan) parts.get(i), part, isDeferred, isShuffled, stops, takes)) {
+        for (LogicalPlan inner : PlanLeaves.parts(query)) {
+            if (computes(inner, part, isDeferred, isShuffled, stops, takes)) {
                 return true;
             }
         }

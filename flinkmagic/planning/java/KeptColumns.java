@@ -3,7 +3,6 @@ package flinkmagic.planning;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -36,21 +35,19 @@ public class KeptColumns {
     private final LogicalRelation leaf;
     private InMemoryRelation relation;
     /** For each column of the relation: an Integer, or a normalised expression, which is equal for all queries. */
-    private final ArrayList slots = new ArrayList();
+    private final ArrayList<Object> slots = new ArrayList<Object>();
     /** By normalised expression, the one that computes it of the leaf's columns. */
-    private final HashMap values = new HashMap();
+    private final HashMap<Object, Expression> values = new HashMap<Object, Expression>();
 
     /**
      * @param leaf the source, as a query reads it
      * @param positions the columns that the query needs
      * @param computed the expressions that it needs, as keys
      */
-    public KeptColumns(LogicalRelation leaf, List positions, Map computed) {
+    public KeptColumns(LogicalRelation leaf, List positions, Map<Expression, Object> computed) {
         this.leaf = leaf;
         slots.addAll(positions);
-        Iterator each = computed.keySet().iterator();
-        while (each.hasNext()) {
-            Expression value = (Expression) each.next();
+        for (Expression value : computed.keySet()) {
             Expression slot = normalised(value, leaf);
             if (!slots.contains(slot)) {
                 slots.add(slot);
@@ -65,8 +62,7 @@ public class KeptColumns {
      */
     public double share() {
         double share = 0.0;
-        for (int i = 0; i < slots.size(); i++) {
-            Object slot = slots.get(i);
+        for (Object slot : slots) {
             share += slot instanceof Integer ? 1.0 / leaf.output().size()
                 : slot instanceof IsNotNull ? 0.0
                 : ((Expression) slot).dataType() instanceof StringType ? 0.25 : 0.125;
@@ -75,11 +71,11 @@ public class KeptColumns {
     }
 
     /** The computed ones, apart from checks. */
-    public ArrayList computed() {
-        ArrayList found = new ArrayList();
-        for (int i = 0; i < slots.size(); i++) {
-            if (!(slots.get(i) instanceof Integer || slots.get(i) instanceof IsNotNull)) {
-                found.add(slots.get(i));
+    public ArrayList<Object> computed() {
+        ArrayList<Object> found = new ArrayList<Object>();
+        for (Object slot : slots) {
+            if (!(slot instanceof Integer || slot instanceof IsNotNull)) {
+                found.add(slot);
             }
         }
         return found;
@@ -93,9 +89,9 @@ public class KeptColumns {
     /** Has them kept while a query reads them that is planned on this session. */
     public void plan(SessionState state, StorageLevel level, String name) {
         ArrayList columns = new ArrayList();
-        for (int i = 0; i < slots.size(); i++) {
-            Expression value = (Expression) values.get(slots.get(i));
-            columns.add(value == null ? leaf.output().apply(((Integer) slots.get(i)).intValue()) : new Alias(
+        for (Object slot : slots) {
+            Expression value = (Expression) values.get(slot);
+            columns.add(value == null ? leaf.output().apply(((Integer) slot).intValue()) : new Alias(
                 value, "computed", NamedExpression$.MODULE$.newExprId(), (scala.collection.immutable.Seq) (Object) Nil$.MODULE$,
                 scala.Option.empty(), (scala.collection.immutable.Seq) (Object) Nil$.MODULE$));
         }
@@ -116,8 +112,8 @@ public class KeptColumns {
     }
 
     /** The computed ones that are not among others, which may be null. */
-    public List computedWithout(KeptColumns others) {
-        ArrayList found = computed();
+    public List<Object> computedWithout(KeptColumns others) {
+        ArrayList<Object> found = computed();
         if (others != null) {
             found.removeAll(others.slots);
         }
@@ -130,13 +126,11 @@ public class KeptColumns {
     }
 
     /** Those entries of a query's expressions that are kept. */
-    public Map those(Map computed, LogicalRelation leaf) {
-        LinkedHashMap found = new LinkedHashMap();
-        Iterator each = computed.entrySet().iterator();
-        while (each.hasNext()) {
-            Map.Entry one = (Map.Entry) each.next();
+    public Map<Expression, Object> those(Map<Expression, Object> computed, LogicalRelation leaf) {
+        LinkedHashMap<Expression, Object> found = new LinkedHashMap<Expression, Object>();
+        for (Map.Entry<Expression, Object> one : computed.entrySet()) {
             if (slots.contains(normalised((Expression) one.getKey(), leaf))) {
-                found.put(one.getKey(), one.getValue());
+                found.put((Expression) one.getKey(), one.getValue());
             }
         }
         return found;
@@ -147,16 +141,13 @@ public class KeptColumns {
      *
      * @param computed its expressions, each with the column that it becomes
      */
-    public InMemoryRelation rows(LogicalRelation leaf, Map computed) {
-        HashMap attributes = new HashMap();
-        Iterator each = computed.entrySet().iterator();
-        while (each.hasNext()) {
-            Map.Entry one = (Map.Entry) each.next();
+    public InMemoryRelation rows(LogicalRelation leaf, Map<Expression, Object> computed) {
+        HashMap<Object, Object> attributes = new HashMap<Object, Object>();
+        for (Map.Entry<Expression, Object> one : computed.entrySet()) {
             attributes.put(normalised((Expression) one.getKey(), leaf), one.getValue());
         }
         ArrayList output = new ArrayList();
-        for (int i = 0; i < slots.size(); i++) {
-            Object slot = slots.get(i);
+        for (Object slot : slots) {
             if (slot instanceof Integer) {
                 output.add(leaf.output().apply(((Integer) slot).intValue()));
             } else {

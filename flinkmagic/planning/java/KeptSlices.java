@@ -1,7 +1,6 @@
 package flinkmagic.planning;
 
 import java.lang.reflect.Constructor;
-import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -9,6 +8,7 @@ import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.Map;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.io.compress.CompressionCodecFactory;
 import org.apache.spark.HashPartitioner;
@@ -17,6 +17,7 @@ import org.apache.spark.rdd.PartitionerAwareUnionRDD;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.FileSourceOptions;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -60,13 +61,13 @@ public class KeptSlices {
     private static final long LEAST_OF_SOURCE = 1L << 20;
 
     /** In these a byte that ends a line is nothing else. */
-    private static final HashSet ENCODINGS = new HashSet(Arrays.asList(new Object[] {
+    private static final HashSet<String> ENCODINGS = new HashSet<String>(Arrays.asList(new String[] {
         "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252", "cp1252"
     }));
 
     private static final ClassTag ROWS = ClassTag$.MODULE$.apply(InternalRow.class);
 
-    private final Map kept = new HashMap();
+    private final Map<String, Slices> kept = new HashMap<String, Slices>();
 
     /** What a query reads, and keeps. */
     public Reading reading(ColumnPlanning planning) {
@@ -115,9 +116,9 @@ public class KeptSlices {
 
     private static RDDInfo info(RDD rdd) {
         RDDInfo[] all = rdd.context().getRDDStorageInfo();
-        for (int i = 0; i < all.length; i++) {
-            if (all[i].id() == rdd.id()) {
-                return all[i];
+        for (RDDInfo each : all) {
+            if (each.id() == rdd.id()) {
+                return each;
             }
         }
         return null;
@@ -125,7 +126,7 @@ public class KeptSlices {
 
     /** The slices of a source, one after the other. */
     static class Slices {
-        final ArrayList all = new ArrayList();
+        final ArrayList<Slice> all = new ArrayList<Slice>();
 
         Slices copy() {
             Slices copied = new Slices();
@@ -139,8 +140,8 @@ public class KeptSlices {
 
         long bytes() {
             long sum = 0;
-            for (int i = 0; i < all.size(); i++) {
-                sum += ((Slice) all.get(i)).bytes;
+            for (Slice each : all) {
+                sum += each.bytes;
             }
             return sum;
         }
@@ -152,7 +153,7 @@ public class KeptSlices {
         final long[] from;
         final long[] to;
         final long bytes;
-        final ArrayList columns = new ArrayList();
+        final ArrayList<Attribute> columns = new ArrayList<Attribute>();
         RDD batches;
 
         Slice(FilePartition[] layout, long[] from, long[] to) {
@@ -217,13 +218,13 @@ public class KeptSlices {
         private final KeptSlices slices;
         private final ColumnPlanning planning;
         /** By scan, its slices as they were when it was planned. */
-        private final IdentityHashMap decided = new IdentityHashMap();
+        private final IdentityHashMap<SparkPlan, String> decided = new IdentityHashMap<SparkPlan, String>();
         /** By key, those slices, and the one that is kept. */
-        private final Map read = new HashMap();
-        private final Map fills = new HashMap();
+        private final Map<String, Slices> read = new HashMap<String, Slices>();
+        private final Map<String, Slice> fills = new HashMap<String, Slice>();
         /** What plans read that were made to be run: slices, by key, and cached rows, by what computes them. */
         private final HashSet made = new HashSet();
-        private final IdentityHashMap madeOfCaches = new IdentityHashMap();
+        private final IdentityHashMap<Object, Object> madeOfCaches = new IdentityHashMap<Object, Object>();
 
         Reading(KeptSlices slices, ColumnPlanning planning) {
             this.slices = slices;
@@ -292,7 +293,7 @@ public class KeptSlices {
                     if (isSame(layout(files), known.last().layout)) {
                         read.put(source.key(), known);
                         made.add(source.key());
-                        field(FileSourceScanExec.class, "inputRDD").set(scan, rows(scan, files, known));
+                        Reflect.field(FileSourceScanExec.class, "inputRDD").set(scan, rows(scan, files, known));
                     }
                 }
             }
@@ -348,9 +349,8 @@ public class KeptSlices {
          */
         public synchronized boolean hasRead(ColumnPlanning.Source source) {
             boolean has = made.contains(source.key());
-            ArrayList columns = source.columns();
-            for (int i = 0; i < columns.size(); i++) {
-                has = has || madeOfCaches.containsKey(((KeptColumns) columns.get(i)).relation().cacheBuilder());
+            for (KeptColumns columns : source.columns()) {
+                has = has || madeOfCaches.containsKey(columns.relation().cacheBuilder());
             }
             return has;
         }
@@ -391,15 +391,15 @@ public class KeptSlices {
         }
 
         private static RDD rows(FileSourceScanExec scan, FileScanRDD files, Slices used) throws Exception {
-            ArrayList columns = used.last().columns;
-            ArrayList needed = new ArrayList();
+            ArrayList<Attribute> columns = used.last().columns;
+            ArrayList<Attribute> needed = new ArrayList<Attribute>();
             Iterator fields = scan.requiredSchema().iterator();
             while (fields.hasNext()) {
-                needed.add(columns.get(scan.relation().dataSchema().fieldIndex(((StructField) fields.next()).name())));
+                needed.add((Attribute) columns.get(scan.relation().dataSchema().fieldIndex(((StructField) fields.next()).name())));
             }
-            ArrayList parts = new ArrayList();
-            for (int i = 0; i < used.all.size(); i++) {
-                parts.add(((Slice) used.all.get(i)).batches);
+            ArrayList<RDD> parts = new ArrayList<RDD>();
+            for (Slice each : used.all) {
+                parts.add(each.batches);
             }
             RDD rows = serializer().convertCachedBatchToInternalRow(
                 joined(parts), PlanNodes.vector(columns), PlanNodes.vector(needed), scan.conf());
@@ -415,7 +415,7 @@ public class KeptSlices {
             }
             parts.clear();
             parts.add(rows);
-            parts.add(fileScan(scan, files, field(FileScanRDD.class, "readFunction").get(files), files.readSchema(),
+            parts.add(fileScan(scan, files, Reflect.field(FileScanRDD.class, "readFunction").get(files), files.readSchema(),
                 ranges(layout, used.last().to, ends)));
             return joined(parts);
         }
@@ -504,8 +504,9 @@ public class KeptSlices {
 
     private static long length(FilePartition partition) {
         long sum = 0;
-        for (int i = 0; i < partition.files().length; i++) {
-            sum += partition.files()[i].length();
+        PartitionedFile[] files = partition.files();
+        for (PartitionedFile each : files) {
+            sum += each.length();
         }
         return sum;
     }
@@ -517,8 +518,8 @@ public class KeptSlices {
         for (int i = 0; i < layout.length; i++) {
             ArrayList files = new ArrayList();
             long start = 0;
-            for (int j = 0; j < layout[i].files().length; j++) {
-                PartitionedFile file = layout[i].files()[j];
+            PartitionedFile[] all = layout[i].files();
+            for (PartitionedFile file : all) {
                 long first = Math.max(from[i] - start, 0);
                 long last = Math.min(to[i] - start, file.length());
                 if (first < last) {
@@ -539,15 +540,13 @@ public class KeptSlices {
             scala.collection.immutable.Vector partitions) throws Exception {
         Constructor constructor = FileScanRDD.class.getConstructors()[0];  // its session's class differs
         return (RDD) constructor.newInstance(new Object[] {
-            field(FileScanRDD.class, "sparkSession").get(files), reader, partitions, schema, Nil$.MODULE$,
+            Reflect.field(FileScanRDD.class, "sparkSession").get(files), reader, partitions, schema, Nil$.MODULE$,
             scala.collection.immutable.Map$.MODULE$.empty(), new FileSourceOptions(scan.relation().options())
         });
     }
 
     private static Configuration configuration(HadoopFsRelation relation) throws Exception {
-        Object session = relation.sparkSession();
-        SessionState state = (SessionState) session.getClass().getMethod("sessionState", new Class[0])
-            .invoke(session, new Object[0]);
+        SessionState state = (SessionState) Reflect.call(relation.sparkSession(), "sessionState");
         return state.newHadoopConfWithOptions(relation.options());
     }
 
@@ -556,27 +555,15 @@ public class KeptSlices {
     }
 
     /** RDDs with as many partitions each, put together partition by partition. */
-    private static RDD joined(ArrayList rdds) throws Exception {
+    private static RDD joined(ArrayList<RDD> rdds) throws Exception {
         RDD first = (RDD) rdds.get(0);
         if (rdds.size() == 1) {
             return first;
         }
         Object same = new scala.Some(new HashPartitioner(first.getNumPartitions()));
-        for (int i = 0; i < rdds.size(); i++) {
-            RDD rdd = (RDD) rdds.get(i);
-            field(rdd instanceof MapPartitionsRDD ? MapPartitionsRDD.class : RDD.class, "partitioner").set(rdd, same);
+        for (RDD rdd : rdds) {
+            Reflect.field(rdd instanceof MapPartitionsRDD ? MapPartitionsRDD.class : RDD.class, "partitioner").set(rdd, same);
         }
         return new PartitionerAwareUnionRDD(first.context(), PlanNodes.vector(rdds), ROWS);
-    }
-
-    private static Field field(Class of, String name) throws Exception {
-        Field[] fields = of.getDeclaredFields();
-        for (int i = 0; i < fields.length; i++) {
-            if (fields[i].getName().equals(name) || fields[i].getName().endsWith("$$" + name)) {
-                fields[i].setAccessible(true);
-                return fields[i];
-            }
-        }
-        throw new NoSuchFieldException(of.getName() + "." + name);
     }
 }

@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.FileSourceScanExec;
-import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.command.ExecutedCommandExec;
@@ -25,7 +24,7 @@ import scala.collection.Seq;
  * counted as if nothing were pruned.
  */
 public class LeafPartitions {
-    private final IdentityHashMap ofRelations = new IdentityHashMap();
+    private final IdentityHashMap<Object, HashMap> ofRelations = new IdentityHashMap<Object, HashMap>();
 
     /**
      * The number, or -1 if this is no leaf whose partitions are known before it runs.

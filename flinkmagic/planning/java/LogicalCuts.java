@@ -34,14 +34,15 @@ import scala.collection.Iterator;
  */
 public class LogicalCuts {
     private final IdentityHashMap frames = new IdentityHashMap();
-    private final HashMap framesByShape = new HashMap();
-    private final IdentityHashMap copies = new IdentityHashMap();
-    private final IdentityHashMap cached = new IdentityHashMap();
-    private final IdentityHashMap inside = new IdentityHashMap();
-    private final HashMap relations = new HashMap();
-    private final HashMap selections = new HashMap();
+    private final HashMap<Object, ArrayList> framesByShape = new HashMap<Object, ArrayList>();
+    private final IdentityHashMap<LogicalPlan, Integer> copies = new IdentityHashMap<LogicalPlan, Integer>();
+    private final IdentityHashMap<LogicalPlan, Boolean> cached = new IdentityHashMap<LogicalPlan, Boolean>();
+    private final IdentityHashMap<LogicalPlan, TreeSet<Integer>> inside =
+        new IdentityHashMap<LogicalPlan, TreeSet<Integer>>();
+    private final HashMap<Integer, InMemoryRelation> relations = new HashMap<Integer, InMemoryRelation>();
+    private final HashMap<Integer, Selection> selections = new HashMap<Integer, Selection>();
     private Selection selecting;
-    private IdentityHashMap rewritten = new IdentityHashMap();
+    private IdentityHashMap<LogicalPlan, LogicalPlan> rewritten = new IdentityHashMap<LogicalPlan, LogicalPlan>();
     private CacheManager cache;
     private Method lookup;
     private Object session;
@@ -99,18 +100,17 @@ public class LogicalCuts {
      * @param orItself whether the plan may be such a DataFrame's itself; else what is below it is asked for
      */
     public String directlyInside(LogicalPlan plan, boolean orItself) throws Exception {
-        TreeSet found = new TreeSet();
-        ArrayList parts = PlanLeaves.parts(plan);
+        TreeSet<Integer> found = new TreeSet<Integer>();
         if (orItself) {
             found.addAll(metFirst(plan));
-        }
-        for (int i = 0; !orItself && i < parts.size(); i++) {
-            found.addAll(metFirst((LogicalPlan) parts.get(i)));
+        } else {
+            for (LogicalPlan part : PlanLeaves.parts(plan)) {
+                found.addAll(metFirst(part));
+            }
         }
         StringBuilder numbers = new StringBuilder();
-        java.util.Iterator each = found.iterator();
-        while (each.hasNext()) {
-            numbers.append(each.next()).append(' ');
+        for (Integer number : found) {
+            numbers.append(number).append(' ');
         }
         return numbers.toString();
     }
@@ -157,20 +157,19 @@ public class LogicalCuts {
         return made;
     }
 
-    private TreeSet metFirst(LogicalPlan plan) throws Exception {
-        TreeSet known = (TreeSet) inside.get(plan);
+    private TreeSet<Integer> metFirst(LogicalPlan plan) throws Exception {
+        TreeSet<Integer> known = (TreeSet<Integer>) inside.get(plan);
         if (known != null) {
             return known;
         }
-        TreeSet found = new TreeSet();
+        TreeSet<Integer> found = new TreeSet<Integer>();
         if (!isCached(plan)) {
             Integer number = numberOf(plan);
             if (number != null) {
                 found.add(number);
             } else {
-                ArrayList parts = PlanLeaves.parts(plan);
-                for (int i = 0; i < parts.size(); i++) {
-                    found.addAll(metFirst((LogicalPlan) parts.get(i)));
+                for (LogicalPlan part : PlanLeaves.parts(plan)) {
+                    found.addAll(metFirst(part));
                 }
             }
         }
@@ -223,8 +222,8 @@ public class LogicalCuts {
         if (one.hashCode() != other.hashCode() || !one.equals(other)) {
             return false;
         }
-        ArrayList ownLeaves = new ArrayList();
-        ArrayList leaves = new ArrayList();
+        ArrayList<LogicalPlan> ownLeaves = new ArrayList<LogicalPlan>();
+        ArrayList<LogicalPlan> leaves = new ArrayList<LogicalPlan>();
         PlanLeaves.add(plan, ownLeaves);
         PlanLeaves.add(frame, leaves);
         for (int i = 0; i < leaves.size(); i++) {

@@ -1,8 +1,8 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Field;
 import java.util.ArrayList;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.Partition;
 import org.apache.spark.rdd.CoalescedRDD;
 import org.apache.spark.rdd.CoalescedRDDPartition;
@@ -46,10 +46,9 @@ public class MergedRows {
     /** A scan that also reads the columns by which its rows are sorted, if merging partitions loses the order. */
     public static InMemoryTableScanExec withOrder(InMemoryTableScanExec scan) {
         ArrayList attributes = columns(scan);
-        ArrayList orders = lostOrder(scan);
         int read = attributes.size();
-        for (int i = 0; i < orders.size(); i++) {
-            Iterator columns = ((Expression) orders.get(i)).references().iterator();
+        for (SortOrder order : lostOrder(scan)) {
+            Iterator columns = order.references().iterator();
             while (columns.hasNext()) {
                 Object column = columns.next();
                 if (!attributes.contains(column)) {
@@ -77,7 +76,7 @@ public class MergedRows {
     public static SparkPlan together(InMemoryTableScanExec scan, ArrayList output, ShufflePartitionSpec[] specs)
             throws Exception {
         SparkPlan rows = scan.supportsRowBased() ? (SparkPlan) scan : new ColumnarToRowExec(scan);
-        ArrayList lost = lostOrder(scan);
+        ArrayList<SortOrder> lost = lostOrder(scan);
         Partitioning partitioning = new UnknownPartitioning(specs.length);
         Seq ordering = lost.isEmpty() ? (Seq) scan.outputOrdering() : (Seq) PlanNodes.vector(new ArrayList());
         SparkPlan made = PlanNodes.scanOver(scan, neighbours(rows.execute(), specs), partitioning, ordering);
@@ -105,9 +104,7 @@ public class MergedRows {
             parts[i] = new CoalescedRDDPartition(i, rows, members, scala.Option.empty());
         }
         RDD merged = new CoalescedRDD(rows, parts.length, scala.Option.empty(), rows.elementClassTag());
-        Field partitions = RDD.class.getDeclaredField("partitions_");
-        partitions.setAccessible(true);
-        partitions.set(merged, parts);
+        Reflect.field(RDD.class, "partitions_").set(merged, parts);
         return merged;
     }
 
@@ -135,8 +132,8 @@ public class MergedRows {
     }
 
     /** The order of the rows in each partition, unless it is that of all partitions. */
-    private static ArrayList lostOrder(InMemoryTableScanExec scan) {
-        ArrayList ordering = new ArrayList();
+    private static ArrayList<SortOrder> lostOrder(InMemoryTableScanExec scan) {
+        ArrayList<SortOrder> ordering = new ArrayList<SortOrder>();
         Iterator orders = scan.outputOrdering().iterator();
         boolean isKnown = true;
         while (orders.hasNext() && isKnown) {

@@ -24,7 +24,7 @@ import scala.runtime.AbstractFunction0;
  * rows, and each operator in it returns the metrics of the one that ran in its place.
  */
 public class ObservedMetrics {
-    private final IdentityHashMap collected = new IdentityHashMap();
+    private final IdentityHashMap<SparkPlan, Object> collected = new IdentityHashMap<SparkPlan, Object>();
 
     /**
      * The stage of an operator is done. Its metrics stay what they are now: rows that are lost and computed again by

@@ -3,6 +3,7 @@ package flinkmagic.planning;
 import java.lang.reflect.Constructor;
 import java.util.IdentityHashMap;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.Dependency;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.RDD;
@@ -25,7 +26,7 @@ public class PipelinedExchanges {
         Constructor[] constructors = ShuffleExchangeExec.class.getConstructors();
         for (Constructor each : constructors) {
             if (each.getParameterTypes().length == 5) {
-                Object advisory = ShuffleExchangeExec.class.getMethod("advisoryPartitionSize").invoke(plan);
+                Object advisory = Reflect.call(plan, "advisoryPartitionSize");
                 SparkPlan made = (SparkPlan) each.newInstance(new Object[] {
                     plan.outputPartitioning(), plan.child(), plan.shuffleOrigin(), advisory, Boolean.TRUE
                 });

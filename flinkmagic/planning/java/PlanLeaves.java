@@ -32,14 +32,14 @@ public class PlanLeaves {
     }
 
     /** The plans that a plan consists of: its inputs, those in its expressions, the query of a command. */
-    public static ArrayList parts(LogicalPlan plan) {
-        ArrayList found = new ArrayList();
+    public static ArrayList<LogicalPlan> parts(LogicalPlan plan) {
+        ArrayList<LogicalPlan> found = new ArrayList<LogicalPlan>();
         addAll(found, plan.children().iterator());
         addAll(found, plan.subqueries().iterator());
         if (plan instanceof Command && plan.children().isEmpty()) {
             for (int i = 0; i < plan.productArity(); i++) {
                 if (plan.productElement(i) instanceof LogicalPlan) {
-                    found.add(plan.productElement(i));
+                    found.add((LogicalPlan) plan.productElement(i));
                 }
             }
         }
@@ -53,13 +53,13 @@ public class PlanLeaves {
     }
 
     /** Adds the leaves of a plan to a list. */
-    public static void add(LogicalPlan plan, ArrayList leaves) {
-        ArrayList parts = parts(plan);
+    public static void add(LogicalPlan plan, ArrayList<LogicalPlan> leaves) {
+        ArrayList<LogicalPlan> parts = parts(plan);
         if (parts.isEmpty()) {
             leaves.add(plan);
         }
-        for (int i = 0; i < parts.size(); i++) {
-            add((LogicalPlan) parts.get(i), leaves);
+        for (LogicalPlan part : parts) {
+            add(part, leaves);
         }
     }
 

@@ -4,6 +4,7 @@ import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -63,17 +64,8 @@ public class PlanNodes {
     /** The same for rows in another order. */
     public static RDDScanExec scanOver(SparkPlan plan, RDD rows, Partitioning partitioning, scala.collection.Seq order)
             throws Exception {
-        Constructor constructor = RDDScanExec.class.getConstructors()[0];
-        Object[] arguments = new Object[constructor.getParameterTypes().length];
-        arguments[0] = plan.output();
-        arguments[1] = rows;
-        arguments[2] = plan.nodeName();
-        arguments[3] = partitioning;
-        arguments[4] = order;
-        if (arguments.length > 5) {  // 4.x: the stream that it reads, if any
-            arguments[5] = scala.None$.MODULE$;
-        }
-        return (RDDScanExec) constructor.newInstance(arguments);
+        return (RDDScanExec) Reflect.make(
+            RDDScanExec.class, new Object[] {plan.output(), rows, plan.nodeName(), partitioning, order});
     }
 
     /** The builder of a relation's rows with another plan below it. */

@@ -42,12 +42,12 @@ public class PlanReader {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String PYTHON = "org.apache.spark.sql.execution.python.";
 
-    private final ArrayList nodes = new ArrayList();
-    private final IdentityHashMap numbers = new IdentityHashMap();
-    private final HashMap firstOfKind = new HashMap();
-    private final IdentityHashMap fingerprints = new IdentityHashMap();
+    private final ArrayList<SparkPlan> nodes = new ArrayList<SparkPlan>();
+    private final IdentityHashMap<SparkPlan, Integer> numbers = new IdentityHashMap<SparkPlan, Integer>();
+    private final HashMap<Object, Integer> firstOfKind = new HashMap<Object, Integer>();
+    private final IdentityHashMap<Object, String> fingerprints = new IdentityHashMap<Object, String>();
     private final LeafPartitions leaves = new LeafPartitions();
-    private ArrayList records;
+    private ArrayList<Map> records;
     private int maxFields;
     private String scope;
 

@@ -2,7 +2,6 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
-import java.util.Map;
 
 import org.apache.spark.Dependency;
 import org.apache.spark.MapOutputStatistics;
@@ -37,13 +36,13 @@ import scala.collection.Iterator;
  * Every node is rebuilt once, so that an exchange is one object (and one shuffle id) in all plans of the job.
  */
 public class PlanRebuilder {
-    private final IdentityHashMap standsFor = new IdentityHashMap();
-    private final IdentityHashMap hidden = new IdentityHashMap();
-    private final IdentityHashMap made = new IdentityHashMap();
-    private final IdentityHashMap kept = new IdentityHashMap();
-    private final IdentityHashMap pipelined = new IdentityHashMap();
-    private final IdentityHashMap writes = new IdentityHashMap();
-    private final IdentityHashMap together = new IdentityHashMap();
+    private final IdentityHashMap<SparkPlan, SparkPlan> standsFor = new IdentityHashMap<SparkPlan, SparkPlan>();
+    private final IdentityHashMap<SparkPlan, Object> hidden = new IdentityHashMap<SparkPlan, Object>();
+    private final IdentityHashMap<SparkPlan, SparkPlan> made = new IdentityHashMap<SparkPlan, SparkPlan>();
+    private final IdentityHashMap<CachedRDDBuilder, CachedRDDBuilder> kept = new IdentityHashMap<CachedRDDBuilder, CachedRDDBuilder>();
+    private final IdentityHashMap<SparkPlan, SparkPlan> pipelined = new IdentityHashMap<SparkPlan, SparkPlan>();
+    private final IdentityHashMap<SparkPlan, SparkPlan> writes = new IdentityHashMap<SparkPlan, SparkPlan>();
+    private final IdentityHashMap<SparkPlan, SparkPlan> together = new IdentityHashMap<SparkPlan, SparkPlan>();
     private final AdaptiveJoins joins = new AdaptiveJoins();
     private final CoalescedReads reads = new CoalescedReads();
     private Function1 scans;
@@ -203,7 +202,7 @@ public class PlanRebuilder {
             SparkPlan plan = planned.cacheBuilder().cachedPlan();
             builder = PlanNodes.withPlan(planned.cacheBuilder(), rebuild(plan));
             kept.put(planned.cacheBuilder(), builder);
-            ArrayList leaves = new ArrayList();
+            ArrayList<SparkPlan> leaves = new ArrayList<SparkPlan>();
             if (CoalescedReads.collect(plan, hidden, true, leaves) && !MergedRows.hidesOrder(plan)) {
                 reads.noteSizes(builder.cachedPlan(), inputs(leaves));
             }
@@ -284,16 +283,11 @@ public class PlanRebuilder {
         if (ran == null) {
             return;
         }
-        ArrayList stale = new ArrayList();
-        java.util.Iterator entries = made.entrySet().iterator();
-        while (entries.hasNext()) {
-            Map.Entry entry = (Map.Entry) entries.next();
-            if (PlanNodes.holds((SparkPlan) entry.getValue(), ran)) {
-                stale.add(entry.getKey());
+        java.util.Iterator<SparkPlan> plans = made.values().iterator();
+        while (plans.hasNext()) {
+            if (PlanNodes.holds((SparkPlan) plans.next(), ran)) {
+                plans.remove();
             }
-        }
-        for (int i = 0; i < stale.size(); i++) {
-            made.remove(stale.get(i));
         }
     }
 
@@ -344,7 +338,7 @@ public class PlanRebuilder {
 
     /** For a stage whose top operator is an exchange, a subquery, or the plan of a query or write. */
     private void mergeReads(SparkPlan top) throws Exception {
-        ArrayList leaves = new ArrayList();
+        ArrayList<SparkPlan> leaves = new ArrayList<SparkPlan>();
         boolean isExchange = top instanceof Exchange;
         boolean isWrite = writes.containsKey(top);
         if (made.containsKey(top) || !CoalescedReads.isEnabled(top)) {
@@ -357,10 +351,9 @@ public class PlanRebuilder {
     }
 
     /** The exchanges that run for planned ones; for scans of kept rows the plans of these. */
-    private ArrayList inputs(ArrayList leaves) throws Exception {
-        ArrayList inputs = new ArrayList();
-        for (int i = 0; i < leaves.size(); i++) {
-            SparkPlan leaf = (SparkPlan) leaves.get(i);
+    private ArrayList<SparkPlan> inputs(ArrayList<SparkPlan> leaves) throws Exception {
+        ArrayList<SparkPlan> inputs = new ArrayList<SparkPlan>();
+        for (SparkPlan leaf : leaves) {
             InMemoryTableScanExec scan = MergedRows.scan(leaf);
             inputs.add(scan == null ? (SparkPlan) exchange(leaf) : made(scan).relation().cacheBuilder().cachedPlan());
         }

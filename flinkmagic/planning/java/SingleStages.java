@@ -10,7 +10,7 @@ import scala.collection.Iterator;
 
 /** Tells, without planning a query, that it only passes on the rows of what it reads: Spark runs that as one stage. */
 public class SingleStages {
-    private static final HashSet NARROW = new HashSet(Arrays.asList(new Object[] {
+    private static final HashSet<String> NARROW = new HashSet<String>(Arrays.asList(new String[] {
         "CommandResult", "DataSourceV2Relation", "DataSourceV2ScanRelation", "DeserializeToObject", "ExternalRDD",
         "Filter", "Generate", "HiveTableRelation", "LocalRelation", "LogicalRDD",
         "LogicalRelation", "MapElements", "MapInArrow", "MapInPandas", "MapPartitions", "OneRowRelation", "Project",

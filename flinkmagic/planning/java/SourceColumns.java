@@ -35,7 +35,7 @@ import scala.collection.Iterator;
  * `TotalExpressions`), as they are computed on rows that a filter of the query removes. Seen on Spark 3.5.9 and 4.3.0.
  */
 public class SourceColumns extends Rule {
-    private static final HashSet FORMATS = new HashSet(Arrays.asList(new Object[] {
+    private static final HashSet<String> FORMATS = new HashSet<String>(Arrays.asList(new String[] {
         "CSVFileFormat", "JsonFileFormat", "TextFileFormat"
     }));
 
@@ -48,13 +48,13 @@ public class SourceColumns extends Rule {
      * is not read from its source.
      */
     public LogicalRelation[] sources(QueryExecution query) throws Exception {
-        ArrayList leaves = new ArrayList();
+        ArrayList<LogicalPlan> leaves = new ArrayList<LogicalPlan>();
         boolean hasCaches = !query.sparkSession().sharedState().cacheManager().isEmpty();
         PlanLeaves.add(hasCaches ? query.withCachedData() : query.analyzed(), leaves);
         IdentityHashMap found = new IdentityHashMap();
-        for (int i = 0; i < leaves.size(); i++) {
-            if (leaves.get(i) instanceof LogicalRelation && isText((LogicalRelation) leaves.get(i))) {
-                found.put(((LogicalRelation) leaves.get(i)).relation(), leaves.get(i));
+        for (LogicalPlan leaf : leaves) {
+            if (leaf instanceof LogicalRelation && isText((LogicalRelation) leaf)) {
+                found.put(((LogicalRelation) leaf).relation(), leaf);
             }
         }
         return found.isEmpty() ? null : (LogicalRelation[]) found.values().toArray(new LogicalRelation[0]);

@@ -33,13 +33,13 @@ import scala.collection.Seq;
  */
 public class SourceScan {
     /** What takes so much longer to compute than to read that its results are kept as columns. */
-    private static final HashSet COSTLY = new HashSet(Arrays.asList(new Object[] {
+    private static final HashSet<String> COSTLY = new HashSet<String>(Arrays.asList(new String[] {
         "DateFormatClass", "FromUnixTime", "GetJsonObject", "JsonToStructs", "Md5", "RLike", "RegExpExtract",
         "RegExpExtractAll", "RegExpReplace", "Sha1", "Sha2", "StringSplit", "ToUnixTimestamp", "UnixTimestamp"
     }));
 
     /** With these a filter may let a row pass of which nothing could be parsed; see `isServable`. */
-    private static final HashSet LET_NULLS_PASS = new HashSet(Arrays.asList(new Object[] {
+    private static final HashSet<String> LET_NULLS_PASS = new HashSet<String>(Arrays.asList(new String[] {
         "AtLeastNNonNulls", "CaseWhen", "Coalesce", "EqualNullSafe", "If", "IsNull", "NaNvl", "Not", "Or"
     }));
 
@@ -94,15 +94,16 @@ public class SourceScan {
         if (!isServable()) {
             return whole;
         }
-        LinkedHashMap computed = new LinkedHashMap();
-        LinkedHashMap checks = new LinkedHashMap();
+        LinkedHashMap<Expression, Object> computed = new LinkedHashMap<Expression, Object>();
+        LinkedHashMap<Expression, Object> checks = new LinkedHashMap<Expression, Object>();
         findComputed(computed, checks);
         KeptColumns known = null;
         LogicalPlan made = null;
         int most = -1;
-        ArrayList all = source.known();
-        for (int i = 0; i < all.size() && most < computed.size(); i++) {
-            KeptColumns one = (KeptColumns) all.get(i);
+        for (KeptColumns one : source.known()) {
+            if (most >= computed.size()) {
+                break;
+            }
             LogicalPlan over = read(one, one.those(both(computed, checks), leaf));
             int held = over == null ? -1 : one.those(computed, leaf).size();
             if (held > most) {
@@ -113,7 +114,7 @@ public class SourceScan {
         }
         if (most < computed.size() && !computed.isEmpty() && !stops && !source.isKept()) {
             addChecks(computed, checks);
-            Map wanted = both(computed, withoutRead(checks, needed(both(computed, checks))));
+            Map<Expression, Object> wanted = both(computed, withoutRead(checks, needed(both(computed, checks))));
             KeptColumns own = new KeptColumns(leaf, needed(wanted), wanted);
             if (source.keep(own, own.computedWithout(known), ofAllRows(computed))) {
                 return read(own, wanted);
@@ -127,12 +128,12 @@ public class SourceScan {
     }
 
     /** How many of some columns the scan computes of all rows: above its filters it sees those only that pass. */
-    private int ofAllRows(Map computed) throws Exception {
+    private int ofAllRows(Map<Expression, Object> computed) throws Exception {
         if (conditions.isEmpty()) {
             return computed.size();
         }
-        LinkedHashMap found = new LinkedHashMap();
-        addComputed(conditions, found, new LinkedHashMap());
+        LinkedHashMap<Expression, Object> found = new LinkedHashMap<Expression, Object>();
+        addComputed(conditions, found, new LinkedHashMap<Expression, Object>());
         return found.size();
     }
 
@@ -157,8 +158,8 @@ public class SourceScan {
         return false;
     }
 
-    private static Map both(Map one, Map other) {
-        LinkedHashMap found = new LinkedHashMap(one);
+    private static Map<Expression, Object> both(Map<Expression, Object> one, Map<Expression, Object> other) {
+        LinkedHashMap<Expression, Object> found = new LinkedHashMap<Expression, Object>(one);
         found.putAll(other);
         return found;
     }
@@ -169,7 +170,7 @@ public class SourceScan {
      * The costly expressions of the source's columns alone that cannot raise, each with the column that it becomes,
      * and the checks of texts for null, which Spark adds to them.
      */
-    private void findComputed(Map found, Map checks) throws Exception {
+    private void findComputed(Map<Expression, Object> found, Map<Expression, Object> checks) throws Exception {
         addComputed(conditions, found, checks);
         if (project != null) {
             addComputed(project.expressions(), found, checks);
@@ -179,7 +180,7 @@ public class SourceScan {
         }
     }
 
-    private void addComputed(Seq expressions, Map found, Map checks) throws Exception {
+    private void addComputed(Seq expressions, Map<Expression, Object> found, Map<Expression, Object> checks) throws Exception {
         Iterator each = expressions.iterator();
         while (each.hasNext()) {
             Expression one = (Expression) each.next();
@@ -194,10 +195,9 @@ public class SourceScan {
     }
 
     /** The checks that a query with a filter needs of what is computed. */
-    private void addChecks(Map computed, Map checks) {
-        java.util.Iterator each = new ArrayList(computed.keySet()).iterator();
-        while (each.hasNext()) {
-            Iterator read = ((Expression) each.next()).references().iterator();
+    private void addChecks(Map<Expression, Object> computed, Map<Expression, Object> checks) {
+        for (Expression each : computed.keySet()) {
+            Iterator read = each.references().iterator();
             while (read.hasNext()) {
                 IsNotNull check = new IsNotNull((Attribute) read.next());
                 if (isCheck(check)) {
@@ -208,14 +208,14 @@ public class SourceScan {
     }
 
     /** Equal expressions become one column, also where the names of views before their columns differ. */
-    private static void add(Expression expression, Map columns) {
-        Object column = null;
-        java.util.Iterator each = columns.entrySet().iterator();
-        while (column == null && each.hasNext()) {
-            Map.Entry one = (Map.Entry) each.next();
-            column = expression.semanticEquals((Expression) one.getKey()) ? one.getValue() : null;
+    private static void add(Expression expression, Map<Expression, Object> columns) {
+        for (Map.Entry<Expression, Object> one : columns.entrySet()) {
+            if (expression.semanticEquals((Expression) one.getKey())) {
+                columns.put(expression, one.getValue());
+                return;
+            }
         }
-        columns.put(expression, column == null ? KeptColumns.column(expression) : column);
+        columns.put(expression, KeptColumns.column(expression));
     }
 
     private boolean isOfSource(Expression expression) {
@@ -254,7 +254,7 @@ public class SourceScan {
     // -- what it reads besides ------------------------------------------------------------------------
 
     /** The positions of the source's columns that are needed if some expressions are there already. */
-    private List needed(Map computed) {
+    private List needed(Map<Expression, Object> computed) {
         HashSet found = new HashSet();
         addNeeded(conditions, computed, found);
         if (aggregate != null && isPassedOn) {
@@ -272,7 +272,7 @@ public class SourceScan {
     }
 
     /** Adds the ids of the columns that some expressions read, apart from what is computed already. */
-    private static void addNeeded(Seq expressions, Map computed, HashSet found) {
+    private static void addNeeded(Seq expressions, Map<Expression, Object> computed, HashSet found) {
         Iterator each = expressions.iterator();
         while (each.hasNext()) {
             Expression one = (Expression) each.next();
@@ -285,14 +285,12 @@ public class SourceScan {
     }
 
     /** The checks of columns that are not read besides. */
-    private Map withoutRead(Map checks, List positions) {
-        LinkedHashMap found = new LinkedHashMap();
-        java.util.Iterator each = checks.entrySet().iterator();
-        while (each.hasNext()) {
-            Map.Entry one = (Map.Entry) each.next();
+    private Map<Expression, Object> withoutRead(Map<Expression, Object> checks, List positions) {
+        LinkedHashMap<Expression, Object> found = new LinkedHashMap<Expression, Object>();
+        for (Map.Entry<Expression, Object> one : checks.entrySet()) {
             Attribute column = (Attribute) ((IsNotNull) one.getKey()).child();
             if (!positions.contains(Integer.valueOf(PlanLeaves.position(column, leaf)))) {
-                found.put(one.getKey(), one.getValue());
+                found.put((Expression) one.getKey(), one.getValue());
             }
         }
         return found;
@@ -301,7 +299,7 @@ public class SourceScan {
     // -- the same over kept columns -------------------------------------------------------------------
 
     /** The plan over kept rows; null if they lack a column. */
-    private LogicalPlan read(KeptColumns from, Map computed) {
+    private LogicalPlan read(KeptColumns from, Map<Expression, Object> computed) {
         if (!from.hasColumns(needed(computed))) {
             return null;
         }
@@ -326,7 +324,7 @@ public class SourceScan {
         return made;
     }
 
-    private LogicalPlan projected(LogicalPlan below, Map computed) {
+    private LogicalPlan projected(LogicalPlan below, Map<Expression, Object> computed) {
         ArrayList list = new ArrayList();
         boolean passes = aggregate != null && isPassedOn;
         HashSet read = new HashSet();
@@ -346,15 +344,15 @@ public class SourceScan {
         return made;
     }
 
-    private static Expression with(Expression expression, Map computed) {
+    private static Expression with(Expression expression, Map<Expression, Object> computed) {
         return (Expression) expression.transformDown(new Replacement(new Computed(computed)));
     }
 
     /** Expressions, each as the column that holds it. */
     static class Computed implements Replacement.Rule {
-        private final Map columns;
+        private final Map<Expression, Object> columns;
 
-        Computed(Map columns) {
+        Computed(Map<Expression, Object> columns) {
             this.columns = columns;
         }
 

@@ -1,12 +1,11 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -50,7 +49,7 @@ import scala.collection.Iterator;
  * Times count as being of the years -290307 to 294246: Spark raises at the ends of what a timestamp can hold.
  */
 public class TotalExpressions {
-    private static final HashSet TOTAL = names(
+    private static final HashSet<String> TOTAL = names(
         // columns, constants, conditions
         "Alias And AtLeastNNonNulls AttributeReference CaseWhen Coalesce EqualNullSafe EqualTo GreaterThan"
         + " GreaterThanOrEqual Greatest If In InSet IsNaN IsNotNull IsNull KnownFloatingPointNormalized KnownNotNull"
@@ -83,42 +82,42 @@ public class TotalExpressions {
         + " UnboundedPreceding$ VariancePop VarianceSamp WindowExpression WindowSpecDefinition");
 
     /** Total on doubles and floats, on decimals with room for the result, and on whole numbers that are small enough. */
-    private static final HashSet OVERFLOWING = names("Abs Add BRound Multiply Round Subtract UnaryMinus");
+    private static final HashSet<String> OVERFLOWING = names("Abs Add BRound Multiply Round Subtract UnaryMinus");
 
     /** Total unless they raise on a divisor of zero, whatever the type; or if it is a constant that is not. */
-    private static final HashSet DIVIDING = names("Divide IntegralDivide Pmod Remainder");
+    private static final HashSet<String> DIVIDING = names("Divide IntegralDivide Pmod Remainder");
 
     /** Total on decimals and whole numbers; the results for doubles may not fit. */
-    private static final HashSet WHOLE = names("Ceil Floor");
+    private static final HashSet<String> WHOLE = names("Ceil Floor");
 
     /** Total unless they raise on an index that is missing; keys may be missing. */
-    private static final HashSet INDEXING = names("ElementAt GetArrayItem");
+    private static final HashSet<String> INDEXING = names("ElementAt GetArrayItem");
 
     /** Total if the pattern is a constant that can be compiled, and matches in steps that do not multiply. */
-    private static final HashSet MATCHING = names("Like RLike RegExpExtract RegExpExtractAll RegExpReplace StringSplit");
+    private static final HashSet<String> MATCHING = names("Like RLike RegExpExtract RegExpExtractAll RegExpReplace StringSplit");
 
     /** Total if what they are given is a time: a text is parsed. */
-    private static final HashSet TELLING = names("ToUnixTimestamp UnixTimestamp");
+    private static final HashSet<String> TELLING = names("ToUnixTimestamp UnixTimestamp");
 
     /** Total if the format is a constant of known letters. */
-    private static final HashSet FORMATTING = names("DateFormatClass FromUnixTime");
+    private static final HashSet<String> FORMATTING = names("DateFormatClass FromUnixTime");
 
-    private static final HashSet PADDING = names("StringLPad StringRPad");
+    private static final HashSet<String> PADDING = names("StringLPad StringRPad");
     private static final int WIDEST = 10000;
 
     /** Whole numbers that are surely small. */
-    private static final HashSet SMALL = names(
+    private static final HashSet<String> SMALL = names(
         "DayOfMonth DayOfWeek DayOfYear Hour Minute Month Quarter Second WeekDay WeekOfYear");
-    private static final HashSet YEARS = names("Year YearOfWeek");
-    private static final HashSet CHOOSING = names("CaseWhen Coalesce Greatest If Least");
+    private static final HashSet<String> YEARS = names("Year YearOfWeek");
+    private static final HashSet<String> CHOOSING = names("CaseWhen Coalesce Greatest If Least");
 
     /** Repeated groups may take exponential time, or more stack than there is. */
     private static final Pattern REPEATED_GROUP = Pattern.compile("\\)[*+{]");
-    private static final HashSet FORMAT_LETTERS = names(
+    private static final HashSet<String> FORMAT_LETTERS = names(
         "yyyy yy y MMMM MMM MM M dd d EEEE EEE E HH H hh h mm m ss s S SS SSS SSSSSS a");
 
-    private static HashSet names(String text) {
-        return new HashSet(Arrays.asList((Object[]) text.split(" ")));
+    private static HashSet<String> names(String text) {
+        return new HashSet<String>(Arrays.asList(text.split(" ")));
     }
 
     /** Whether an expression is total, whatever is inside it. */
@@ -302,28 +301,14 @@ public class TotalExpressions {
         if (types.contains("interval")) {  // in any mode: what overflows, and a text that is none
             return true;
         }
-        Object context = asked(expression, "evalContext");  // of 4.x's aggregates
-        Object mode = asked(context == null ? expression : context, "evalMode");
+        Object context = Reflect.callIfAny(expression, "evalContext");  // of 4.x's aggregates
+        Object mode = Reflect.callIfAny(context == null ? expression : context, "evalMode");
         if (mode != null) {
             return "ANSI".equals(mode.toString());
         }
-        Object failOnError = asked(expression, "failOnError");
-        Object ansiEnabled = asked(expression, "ansiEnabled");  // of Round
+        Object failOnError = Reflect.callIfAny(expression, "failOnError");
+        Object ansiEnabled = Reflect.callIfAny(expression, "ansiEnabled");  // of Round
         return !Boolean.FALSE.equals(failOnError) && !Boolean.FALSE.equals(ansiEnabled);
-    }
-
-    private static Object asked(Object one, String name) throws Exception {
-        Method method;
-        try {
-            method = one.getClass().getMethod(name, new Class[0]);
-        } catch (NoSuchMethodException none) {
-            return null;
-        }
-        try {
-            return method.invoke(one, new Object[0]);
-        } catch (InvocationTargetException error) {
-            throw (Exception) error.getCause();
-        }
     }
 
     // -- patterns, formats, what is parsed ------------------------------------------------------------
@@ -338,7 +323,7 @@ public class TotalExpressions {
         }
         String text = valueOf(child(expression, 1)).toString();
         if (name.equals("Like")) {  // what may be escaped is for Spark to say
-            return text.indexOf(((Character) asked(expression, "escapeChar")).charValue()) < 0;
+            return text.indexOf(((Character) Reflect.callIfAny(expression, "escapeChar")).charValue()) < 0;
         }
         Pattern pattern;
         try {

@@ -25,14 +25,14 @@ import scala.collection.Iterator;
 
 /** Which optimised plans are total: see `TotalExpressions`. */
 public class TotalPlans {
-    private static final HashSet OPERATORS = new HashSet(Arrays.asList((Object[]) (
+    private static final HashSet<String> OPERATORS = new HashSet<String>(Arrays.asList((
         "Aggregate CTERelationDef CTERelationRef Distinct Expand Filter Generate GlobalLimit HiveTableRelation Join"
         + " LocalLimit LocalRelation Offset OneRowRelation Project Range RebalancePartitions Repartition"
         + " RepartitionByExpression ResolvedHint Sample Sort SubqueryAlias Union View Window WindowGroupLimit WithCTE"
     ).split(" ")));
 
     /** Files whose malformed parts are null, if their reader may say so; not `binaryFile`, which refuses large ones. */
-    private static final HashSet FORMATS = new HashSet(Arrays.asList((Object[]) (
+    private static final HashSet<String> FORMATS = new HashSet<String>(Arrays.asList((
         "CSVFileFormat DeltaParquetFileFormat JsonFileFormat OrcFileFormat ParquetFileFormat TextFileFormat XmlFileFormat"
     ).split(" ")));
 

@@ -31,7 +31,7 @@ public class ColumnNames {
 
     private final QueryPlan plan;
     private final IdentityHashMap places;
-    private final HashMap ids = new HashMap();
+    private final HashMap<Object, String> ids = new HashMap<Object, String>();
 
     /** For one operator. All operators of a plan share `places`, which stores what was looked up. */
     public ColumnNames(QueryPlan plan, IdentityHashMap places) {

@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.Path;
  */
 public class Digests {
     /** Objects that were met in this JVM, as long as they live: their number represents their identity. */
-    private static final ArrayList MET = new ArrayList();
+    private static final ArrayList<Object[]> MET = new ArrayList<Object[]>();
     private static int met = 0;
 
     /** SHA-256, as hexadecimal digits. */

@@ -21,8 +21,8 @@ import scala.collection.Iterator;
 public class FileListings {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    private final IdentityHashMap listings = new IdentityHashMap();
-    private final ArrayList indexes = new ArrayList();
+    private final IdentityHashMap<Object, Object[]> listings = new IdentityHashMap<Object, Object[]>();
+    private final ArrayList<PartitioningAwareFileIndex> indexes = new ArrayList<PartitioningAwareFileIndex>();
 
     /** The number of an index, by which `changedFile` knows it, and a digest of the files that it has listed. */
     public Object[] of(PartitioningAwareFileIndex index) throws Exception {

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.Partition;
 import org.apache.spark.rdd.MapPartitionsRDD;
 import org.apache.spark.rdd.ParallelCollectionPartition;
@@ -36,10 +37,10 @@ public class LocalRows {
     private static final int MOST_KNOWN = 500;
 
     /** Digests of rows by their RDDs, which stay as they are. */
-    private static final Map DIGESTS = Collections.synchronizedMap(new WeakHashMap());
+    private static final Map<RDD, String> DIGESTS = Collections.synchronizedMap(new WeakHashMap());
 
     /** Digests of the rows of local relations, by their names. */
-    private static final Map KNOWN = Collections.synchronizedMap(new HashMap());
+    private static final Map<String, String> KNOWN = Collections.synchronizedMap(new HashMap());
 
     private final MessageDigest made;
     private long bytes = 0;
@@ -130,9 +131,7 @@ public class LocalRows {
             return digest.length() > 0;
         }
         if (rdd instanceof MapPartitionsRDD) {
-            Field function = MapPartitionsRDD.class.getDeclaredField("f");
-            function.setAccessible(true);
-            return describeValue(function.get(rdd), out);
+            return describeValue(Reflect.field(MapPartitionsRDD.class, "f").get(rdd), out);
         }
         return false;
     }

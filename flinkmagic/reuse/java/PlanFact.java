@@ -7,7 +7,7 @@ public class PlanFact {
     public String digest;
     public String reason;
     public boolean portable = true;
-    public final LinkedHashSet files = new LinkedHashSet();
+    public final LinkedHashSet<Integer> files = new LinkedHashSet<Integer>();
 
     public void refuse(String why) {
         if (reason == null) {

@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Pattern;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.Dependency;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.python.PythonFunction;
@@ -107,14 +108,14 @@ public class PlanKeys {
     /** What Spark notes about the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
-    private final IdentityHashMap plans = new IdentityHashMap();
+    private final IdentityHashMap<QueryPlan, PlanFact> plans = new IdentityHashMap<QueryPlan, PlanFact>();
     private ColumnNames columns = null;
     private final IdentityHashMap places = new IdentityHashMap();
     private final FileListings listings = new FileListings();
-    private final HashMap functions = new HashMap();
-    private final LinkedHashMap unknown = new LinkedHashMap();
-    private final IdentityHashMap own = new IdentityHashMap();
-    private final HashMap definitions = new HashMap();
+    private final HashMap<String, PlanFact> functions = new HashMap<String, PlanFact>();
+    private final LinkedHashMap<String, byte[]> unknown = new LinkedHashMap<String, byte[]>();
+    private final IdentityHashMap<CachedRDDBuilder, SparkPlan> own = new IdentityHashMap<CachedRDDBuilder, SparkPlan>();
+    private final HashMap<Long, String> definitions = new HashMap<Long, String>();
     private boolean ofQuery = false;
     private boolean ofAnswer = false;
 
@@ -176,9 +177,8 @@ public class PlanKeys {
         PlanFact fact = factOf(query);
         Map answer = answer(fact);
         ArrayList listed = new ArrayList();
-        java.util.Iterator numbers = fact.files.iterator();
-        while (numbers.hasNext()) {
-            listed.add(listings.facts(((Number) numbers.next()).intValue()));
+        for (Integer number : fact.files) {
+            listed.add(listings.facts(number.intValue()));
         }
         answer.put("listed", listed);
         return JSON.writeValueAsString(answer);
@@ -553,9 +553,8 @@ public class PlanKeys {
         Digests.text("python", function.pythonVer(), out);
         Digests.text("environment", new TreeMap(function.envVars()).toString(), out);
         Digests.text("includes", function.pythonIncludes().toString(), out);
-        java.util.Iterator broadcasts = function.broadcastVars().iterator();
-        while (broadcasts.hasNext()) {
-            Digests.text("broadcast", String.valueOf(((Broadcast) broadcasts.next()).id()), out);
+        for (Object broadcast : function.broadcastVars()) {
+            Digests.text("broadcast", String.valueOf(((Broadcast) broadcast).id()), out);
             fact.portable = false;
         }
     }
@@ -566,7 +565,7 @@ public class PlanKeys {
             return;
         }
         Object[] known = listings.of((PartitioningAwareFileIndex) index);
-        fact.files.add(known[0]);
+        fact.files.add((Integer) known[0]);
         Digests.text("files", (String) known[1], out);
         out.append(index.rootPaths().toString());
     }
@@ -634,9 +633,7 @@ public class PlanKeys {
                 }
             }
             if (current instanceof PythonRDD) {
-                java.lang.reflect.Field function = PythonRDD.class.getDeclaredField("func");
-                function.setAccessible(true);
-                function((PythonFunction) function.get(current), rows, fact);
+                function((PythonFunction) Reflect.field(PythonRDD.class, "func").get(current), rows, fact);
             } else if (isLocal) {
                 isLocal = LocalRows.describe(current, rows);
             }

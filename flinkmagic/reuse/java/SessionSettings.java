@@ -17,16 +17,14 @@ import scala.collection.JavaConverters$;
  */
 public class SessionSettings {
     private static final int MOST = 50;
-    private static final ArrayList KNOWN = new ArrayList();
+    private static final ArrayList<Object[]> KNOWN = new ArrayList<Object[]>();
     private static int last = 0;
 
     /** The number of what a session and Hadoop are set to now. */
     public static Integer numberOf(SessionState state, SparkContext context) {
         Object session = state.conf().getAllConfs();
-        Map hadoop = new HashMap();
-        java.util.Iterator entries = context.hadoopConfiguration().iterator();
-        while (entries.hasNext()) {
-            Map.Entry entry = (Map.Entry) entries.next();
+        Map<Object, Object> hadoop = new HashMap<Object, Object>();
+        for (Map.Entry<String, String> entry : context.hadoopConfiguration()) {
             hadoop.put(entry.getKey(), entry.getValue());
         }
         synchronized (KNOWN) {

@@ -1,10 +1,10 @@
 package flinkmagic.capturing.driver;
 
 import java.io.ByteArrayOutputStream;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -12,6 +12,7 @@ import java.util.TreeMap;
 import java.util.zip.DeflaterOutputStream;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
@@ -35,24 +36,13 @@ import scala.collection.Iterator;
  */
 public class CaptureReader {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Method LAZY_ANALYSIS = lazyAnalysis();
 
     /**
      * Whether a query is analysed only as part of another query, one of whose columns it names (`Column.outer`). From
      * 4.0 on a Dataset asks `QueryExecution.isLazyAnalysis`, as this does.
      */
     public boolean isPartOfAnother(QueryExecution query) throws Exception {
-        return LAZY_ANALYSIS != null && ((Boolean) LAZY_ANALYSIS.invoke(query, new Object[0])).booleanValue();
-    }
-
-    private static Method lazyAnalysis() {
-        Method[] methods = QueryExecution.class.getMethods();
-        for (Method item : methods) {
-            if (item.getName().equals("isLazyAnalysis")) {
-                return item;
-            }
-        }
-        return null;
+        return Boolean.TRUE.equals(Reflect.callIfAny(query, "isLazyAnalysis"));
     }
 
     /** The expression ids of a query's output, separated by blanks; none for a query that is part of another. */
@@ -84,24 +74,22 @@ public class CaptureReader {
     }
 
     /** By name, Hadoop's own value of settings that were not set; null if it has none. As deflated JSON. */
-    public byte[] hadoopDefaults(List names) throws Exception {
+    public byte[] hadoopDefaults(List<String> names) throws Exception {
         Configuration unset = new Configuration();
-        Map defaults = new TreeMap();
-        for (int i = 0; i < names.size(); i++) {
-            defaults.put(names.get(i), unset.getRaw((String) names.get(i)));
+        Map<String, String> defaults = new TreeMap<String, String>();
+        for (String name : names) {
+            defaults.put(name, unset.getRaw(name));
         }
         return deflated(defaults);
     }
 
     /** All that does not come from Hadoop's own default files. */
     private static Map hadoopSettings(Configuration conf) {
-        Map settings = new TreeMap();
-        java.util.Iterator entries = conf.iterator();
-        while (entries.hasNext()) {
-            Map.Entry entry = (Map.Entry) entries.next();
+        Map<String, String> settings = new TreeMap<String, String>();
+        for (Map.Entry<String, String> entry : conf) {
             String[] sources = conf.getPropertySources((String) entry.getKey());
             if (sources == null || sources.length == 0 || !sources[sources.length - 1].endsWith("-default.xml")) {
-                settings.put(entry.getKey(), entry.getValue());
+                settings.put((String) entry.getKey(), (String) entry.getValue());
             }
         }
         return settings;
@@ -177,18 +165,17 @@ public class CaptureReader {
 
     /** The names of an object's class, and of all that it extends and implements, separated by blanks. */
     public String types(Object object) {
-        LinkedHashMap found = new LinkedHashMap();
+        LinkedHashSet<Class> found = new LinkedHashSet<Class>();
         addTypes(object.getClass(), found);
         StringBuilder names = new StringBuilder();
-        java.util.Iterator each = found.keySet().iterator();
-        while (each.hasNext()) {
-            names.append(((Class) each.next()).getName()).append(' ');
+        for (Class each : found) {
+            names.append(each.getName()).append(' ');
         }
         return names.toString();
     }
 
-    private static void addTypes(Class type, Map into) {
-        if (type != null && into.put(type, type) == null) {
+    private static void addTypes(Class type, LinkedHashSet<Class> into) {
+        if (type != null && into.add(type)) {
             Class[] interfaces = type.getInterfaces();
             for (Class one : interfaces) {
                 addTypes(one, into);

@@ -29,15 +29,14 @@ public class LeafReader {
      * that belong to no table, the folders, and whether its DataFrame listed the files.
      */
     public byte[] leaves(LogicalPlan plan) throws Exception {
-        List facts = new ArrayList();
-        List leaves = leavesOf(plan);
-        for (int i = 0; i < leaves.size(); i++) {
-            Map leaf = new LinkedHashMap();
-            leaf.put("class", leaves.get(i).getClass().getSimpleName());
-            if (leaves.get(i) instanceof LogicalRelation) {
-                addFiles((LogicalRelation) leaves.get(i), leaf);
+        List<Map> facts = new ArrayList<Map>();
+        for (Object leaf : leavesOf(plan)) {
+            Map<String, Object> fact = new LinkedHashMap<String, Object>();
+            fact.put("class", leaf.getClass().getSimpleName());
+            if (leaf instanceof LogicalRelation) {
+                addFiles((LogicalRelation) leaf, fact);
             }
-            facts.add(leaf);
+            facts.add(fact);
         }
         return CaptureReader.deflated(facts);
     }
@@ -50,10 +49,9 @@ public class LeafReader {
     /** A number for each cache that a plan reads, separated by blanks. */
     public String cachedRelations(LogicalPlan plan) {
         StringBuilder found = new StringBuilder();
-        List leaves = leavesOf(plan);
-        for (int i = 0; i < leaves.size(); i++) {
-            if (leaves.get(i) instanceof InMemoryRelation) {
-                found.append(System.identityHashCode(((InMemoryRelation) leaves.get(i)).cacheBuilder())).append(' ');
+        for (Object leaf : leavesOf(plan)) {
+            if (leaf instanceof InMemoryRelation) {
+                found.append(System.identityHashCode(((InMemoryRelation) leaf).cacheBuilder())).append(' ');
             }
         }
         return found.toString();
@@ -93,7 +91,7 @@ public class LeafReader {
 
     /** Where symbolic links among the listed files and folders lead, if that is outside the folders that were named. */
     private static void addLinked(InMemoryFileIndex index, List paths) {
-        List roots = new ArrayList();
+        List<java.nio.file.Path> roots = new ArrayList<java.nio.file.Path>();
         HashSet named = new HashSet();
         Iterator each = index.rootPaths().iterator();
         while (each.hasNext()) {
@@ -121,10 +119,10 @@ public class LeafReader {
         }
     }
 
-    private static void addUnlessBelow(List roots, Path place, List paths) {
+    private static void addUnlessBelow(List<java.nio.file.Path> roots, Path place, List paths) {
         java.nio.file.Path real = real(place);
-        for (int i = 0; i < roots.size(); i++) {
-            if (real.startsWith((java.nio.file.Path) roots.get(i))) {
+        for (java.nio.file.Path root : roots) {
+            if (real.startsWith(root)) {
                 return;
             }
         }
@@ -143,8 +141,8 @@ public class LeafReader {
         }
     }
 
-    private static List leavesOf(LogicalPlan plan) {
-        List leaves = new ArrayList();
+    private static List<Object> leavesOf(LogicalPlan plan) {
+        List<Object> leaves = new ArrayList<Object>();
         addLeaves(plan, leaves);
         Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
         while (subqueries.hasNext()) {
@@ -153,7 +151,7 @@ public class LeafReader {
         return leaves;
     }
 
-    private static void addLeaves(LogicalPlan plan, List into) {
+    private static void addLeaves(LogicalPlan plan, List<Object> into) {
         Iterator leaves = plan.collectLeaves().iterator();
         while (leaves.hasNext()) {
             into.add(leaves.next());

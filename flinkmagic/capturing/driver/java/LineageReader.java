@@ -29,9 +29,8 @@ public class LineageReader {
      */
     public byte[] rddPaths(RDD rdd) throws Exception {
         List found = new ArrayList();
-        java.util.Iterator lineage = lineageOf(rdd).values().iterator();
-        while (lineage.hasNext()) {
-            addPaths((RDD) lineage.next(), found);
+        for (RDD each : lineageOf(rdd).values()) {
+            addPaths(each, found);
         }
         return CaptureReader.deflated(found);
     }
@@ -41,9 +40,9 @@ public class LineageReader {
         return lineageOf(rdd).containsKey(Integer.valueOf(id));
     }
 
-    private static Map lineageOf(RDD rdd) {
-        Map found = new LinkedHashMap();
-        ArrayDeque open = new ArrayDeque();
+    private static Map<Integer, RDD> lineageOf(RDD rdd) {
+        Map<Integer, RDD> found = new LinkedHashMap<Integer, RDD>();
+        ArrayDeque<RDD> open = new ArrayDeque<RDD>();
         open.add(rdd);
         while (!open.isEmpty()) {
             RDD current = (RDD) open.poll();

@@ -33,9 +33,7 @@ public class ListedInputs {
     public String changed(LogicalPlan plan, Configuration conf) throws Exception {
         List found = new ArrayList();
         HashSet seen = new HashSet();
-        List files = listed(plan);
-        for (int i = 0; i < files.size(); i++) {
-            FileStatus listed = (FileStatus) files.get(i);
+        for (FileStatus listed : listed(plan)) {
             if (!seen.add(listed.getPath())) {
                 continue;
             }
@@ -51,16 +49,16 @@ public class ListedInputs {
         return JSON.writeValueAsString(found);
     }
 
-    private static List listed(LogicalPlan plan) {
-        List plans = new ArrayList();
+    private static List<FileStatus> listed(LogicalPlan plan) {
+        List<LogicalPlan> plans = new ArrayList<LogicalPlan>();
         plans.add(plan);
         Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
         while (subqueries.hasNext()) {
-            plans.add(subqueries.next());
+            plans.add((LogicalPlan) subqueries.next());
         }
-        List found = new ArrayList();
-        for (int i = 0; i < plans.size(); i++) {
-            Iterator leaves = ((LogicalPlan) plans.get(i)).collectLeaves().iterator();
+        List<FileStatus> found = new ArrayList<FileStatus>();
+        for (LogicalPlan each : plans) {
+            Iterator leaves = each.collectLeaves().iterator();
             while (leaves.hasNext()) {
                 Object leaf = leaves.next();
                 if (leaf instanceof LogicalRelation
@@ -72,11 +70,11 @@ public class ListedInputs {
         return found;
     }
 
-    private static void addFiles(HadoopFsRelation relation, List found) {
+    private static void addFiles(HadoopFsRelation relation, List<FileStatus> found) {
         if (relation.location() instanceof InMemoryFileIndex) {
             Iterator files = ((InMemoryFileIndex) relation.location()).allFiles().iterator();
             while (files.hasNext()) {
-                found.add(files.next());
+                found.add((FileStatus) files.next());
             }
         }
     }

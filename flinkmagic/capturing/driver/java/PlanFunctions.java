@@ -7,7 +7,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.zip.DeflaterOutputStream;
 
@@ -53,9 +52,9 @@ public class PlanFunctions {
         "org.apache.spark.sql.hive.Hive", "org.apache.spark.sql.hive.HiveShim$HiveFunctionWrapper",
     };
 
-    private final ArrayList commands = new ArrayList();
-    private final ArrayList broadcasts = new ArrayList();
-    private final IdentityHashMap seen = new IdentityHashMap();
+    private final ArrayList<byte[]> commands = new ArrayList<byte[]>();
+    private final ArrayList<Long> broadcasts = new ArrayList<Long>();
+    private final IdentityHashMap<Object, Object> seen = new IdentityHashMap<Object, Object>();
     private String opaque;
 
     /**
@@ -112,10 +111,9 @@ public class PlanFunctions {
         String name = value.getClass().getName();
         if (value instanceof PythonFunction) {
             scala.collection.Seq command = (scala.collection.Seq) (Object) ((PythonFunction) value).command();
-            commands.add(command.toArray(scala.reflect.ClassTag$.MODULE$.Byte()));
-            java.util.Iterator used = ((PythonFunction) value).broadcastVars().iterator();
-            while (used.hasNext()) {
-                broadcasts.add(Long.valueOf(((Broadcast) used.next()).id()));
+            commands.add((byte[]) command.toArray(scala.reflect.ClassTag$.MODULE$.Byte()));
+            for (Object used : ((PythonFunction) value).broadcastVars()) {
+                broadcasts.add(Long.valueOf(((Broadcast) used).id()));
             }
         } else if (value instanceof RDD) {
             lineage((RDD) value);

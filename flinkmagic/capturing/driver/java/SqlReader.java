@@ -1,6 +1,5 @@
 package flinkmagic.capturing.driver;
 
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -13,6 +12,7 @@ import java.util.Map;
 import java.util.Set;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -30,17 +30,17 @@ import scala.collection.Iterator;
 public class SqlReader {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    private static final Set STATEMENTS = new HashSet(
+    private static final Set<String> STATEMENTS = new HashSet<String>(
         Arrays.asList(new String[] {"Call", "InsertIntoDir", "UnresolvedInsert", "UnresolvedExecuteImmediate"}));
-    private static final Set WITH_TARGET = new HashSet(Arrays.asList(new String[] {
+    private static final Set<String> WITH_TARGET = new HashSet<String>(Arrays.asList(new String[] {
         "AppendData", "DeleteFromTable", "InsertIntoStatement", "MergeIntoTable", "OverwriteByExpression",
         "OverwritePartitionsDynamic", "UnresolvedInsert", "UpdateTable"}));
     private static final String[] TARGETS = {"targetTable", "table"};
     private static final String[] NAMES = {"multipartIdentifier", "nameParts"};
 
-    private List facts;
-    private List plans;
-    private Map seen;
+    private List<Map> facts;
+    private List<LogicalPlan> plans;
+    private Map<Object, Object> seen;
 
     /**
      * The plans as JSON, the statement itself first. For each: its class, whether it is a statement (a command, or what
@@ -124,7 +124,7 @@ public class SqlReader {
     /** A common table expression is known to those after it and to the query, but not to itself. */
     private void visitWith(LogicalPlan plan, int owner, Set common) throws Exception {
         Set known = new HashSet(common);
-        Iterator relations = ((Iterable) callFirst(plan, new String[] {"cteRelations"})).iterator();
+        Iterator relations = ((Iterable) Reflect.call(plan, "cteRelations")).iterator();
         while (relations.hasNext()) {
             Product relation = (Product) relations.next();
             visit(relation.productElement(1), owner, false, known);
@@ -149,12 +149,10 @@ public class SqlReader {
 
     /** The answer of the first of these methods that an object has; null if it has none of them. */
     private static Object callFirst(Object object, String[] methods) throws Exception {
-        Method[] known = object.getClass().getMethods();
-        for (String item : methods) {
-            for (Method one : known) {
-                if (one.getName().equals(item) && one.getParameterTypes().length == 0) {
-                    return one.invoke(object, new Object[0]);
-                }
+        for (String each : methods) {
+            Object answer = Reflect.callIfAny(object, each);
+            if (answer != null) {
+                return answer;
             }
         }
         return null;

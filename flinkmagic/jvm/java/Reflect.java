@@ -1,0 +1,86 @@
+package flinkmagic.jvm;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+
+import org.apache.spark.unsafe.Platform;
+import scala.Option;
+
+/** Reaches what differs between versions of Spark, and what Spark does not show. */
+public class Reflect {
+    /** A field of a class; Scala may have put the class's name before its own. */
+    public static Field field(Class of, String name) throws NoSuchFieldException {
+        Field[] fields = of.getDeclaredFields();
+        for (Field each : fields) {
+            if (each.getName().equals(name) || each.getName().endsWith("$$" + name)) {
+                each.setAccessible(true);
+                return each;
+            }
+        }
+        throw new NoSuchFieldException(of.getName() + "." + name);
+    }
+
+    /** What a method without parameters returns, or raises. */
+    public static Object call(Object object, String name) throws Exception {
+        Method method = method(object.getClass(), name);
+        if (method == null) {
+            throw new NoSuchMethodException(object.getClass().getName() + "." + name);
+        }
+        return invoke(method, object, new Object[0]);
+    }
+
+    /** The same; null if the object has no such method. */
+    public static Object callIfAny(Object object, String name) throws Exception {
+        Method method = method(object.getClass(), name);
+        return method == null ? null : invoke(method, object, new Object[0]);
+    }
+
+    private static Method method(Class of, String name) {
+        try {
+            return of.getMethod(name, new Class[0]);
+        } catch (NoSuchMethodException notPublic) {
+            try {
+                Method method = of.getDeclaredMethod(name, new Class[0]);
+                method.setAccessible(true);
+                return method;
+            } catch (NoSuchMethodException none) {
+                return null;
+            }
+        }
+    }
+
+    /** What a method returns, or raises; the object is null if it is static. */
+    public static Object invoke(Method method, Object object, Object[] arguments) throws Exception {
+        try {
+            return method.invoke(object, arguments);
+        } catch (InvocationTargetException raised) {
+            Platform.throwException(raised.getCause());
+            return null;
+        }
+    }
+
+    /**
+     * An object of a class with one constructor, whose parameters are more in some versions. Each gets the first
+     * argument of its type that none before it has got; where there is none, it gets false, `None` or null.
+     */
+    public static Object make(Class of, Object[] arguments) throws Exception {
+        Constructor constructor = of.getConstructors()[0];
+        Class[] types = constructor.getParameterTypes();
+        Object[] given = new Object[types.length];
+        Object[] left = (Object[]) arguments.clone();
+        for (int i = 0; i < types.length; i++) {
+            Object none = types[i] == Option.class ? Option.empty() : null;
+            given[i] = types[i] == boolean.class ? Boolean.FALSE : none;
+            for (int j = 0; j < left.length; j++) {
+                if (types[i].isInstance(left[j])) {
+                    given[i] = left[j];
+                    left[j] = null;
+                    break;
+                }
+            }
+        }
+        return constructor.newInstance(given);
+    }
+}
