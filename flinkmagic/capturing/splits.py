@@ -70,10 +70,11 @@ def split(df: DataFrame, conditions: Mapping[str, Column | str]) -> Split:
     """
     _check_frame("split", df)
     if not isinstance(conditions, Mapping) or not conditions:
-        raise SplitArgumentsError('split takes a mapping of names to conditions: {"even": "id % 2 = 0"}')
+        expected = 'a mapping of names to conditions, such as {"even": "id % 2 = 0"}'
+        raise SplitArgumentsError(conditions, expected, "conditions of split")
     for name, condition in conditions.items():
         if not isinstance(name, str) or not name.strip():
-            raise SplitArgumentsError(f"The name of a split's rows is a non-empty text, not {name!r}")
+            raise SplitArgumentsError(name, "a non-empty text", "The name of a split's rows")
         _check_condition(f"The condition of {name!r}", condition)
     return Split(_Parent(df, conditions))
 
@@ -97,12 +98,8 @@ class Split:
         SplitArgumentsError
             If no name is given, or one that no condition has.
         """
-        unknown = [name for name in names if name not in self._parent.conditions]
-        if unknown or not names:
-            asked = f"there is no {unknown[0]!r}" if unknown else "no name is given"
-            raise SplitArgumentsError(
-                f"select takes names of the split, and {asked}; there are {', '.join(self.names)}"
-            )
+        if not names or not self._parent.conditions.keys() >= set(names):
+            raise SplitArgumentsError(names, f"one or more of {', '.join(self.names)}", "names of select")
         chosen = functools.reduce(operator.or_, [self._parent.conditions[name] for name in dict.fromkeys(names)])
         selected = Selected(names=tuple(dict.fromkeys(names)))
         return self._parent.selection("select", names, chosen, selected, "split")
@@ -148,7 +145,7 @@ def side_output(df: DataFrame, tag: OutputTag, condition: Column | str) -> tuple
     """
     _check_frame("side_output", df)
     if not isinstance(tag, OutputTag):
-        raise SplitArgumentsError(f'The tag of a side output is a flinkmagic.OutputTag("name"), not {tag!r}')
+        raise SplitArgumentsError(tag, 'a flinkmagic.OutputTag("name")', "tag of side_output")
     _check_condition(f"The condition of the side output {tag.id!r}", condition)
     parent = _Parent(df, {tag.id: condition})
     late, args = F.coalesce(parent.conditions[tag.id], F.lit(False)), (df, tag, condition)
@@ -217,11 +214,11 @@ def _check_frame(function: str, df: Any) -> None:
     if type(df).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError
     if not isinstance(df, DataFrame):
-        raise SplitArgumentsError(f"{function} takes a DataFrame, not {type(df).__name__}")
+        raise SplitArgumentsError(type(df), "a DataFrame", f"df of {function}")
 
 
 def _check_condition(what: str, condition: Any) -> None:
     from pyspark.sql import Column
 
     if not isinstance(condition, Column) and not (isinstance(condition, str) and condition.strip()):
-        raise SplitArgumentsError(f"{what} is a column or an expression in SQL, not {condition!r}")
+        raise SplitArgumentsError(condition, "a column or an expression in SQL", what)

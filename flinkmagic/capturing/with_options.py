@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from flinkmagic.capturing.hooks.current import listening
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.errors.capturing import NotCapturedError, OperatorOptionsError
+from flinkmagic.errors.capturing import InvalidOperatorOptionError, NotCapturedError
+from flinkmagic.errors.usage import InvalidValueError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,16 +96,18 @@ def with_options(
 def _check(df: Any, asked: dict[str, Any], location: SourceLocation) -> None:
     from pyspark.sql import DataFrame
 
-    if not isinstance(df, DataFrame):
-        raise OperatorOptionsError(location, f"with_options marks a DataFrame, not {type(df).__name__}")
-    if all(value is None for value in asked.values()):
-        raise OperatorOptionsError(location, f"with_options was given no option; there are {', '.join(asked)}")
-    for option in ("name", "uid", "slot_sharing_group", "co_location_group"):
-        value = asked[option]
-        if value is not None and not (isinstance(value, str) and value.strip()):
-            raise OperatorOptionsError(location, f"{option} is a non-empty text, not {value!r}")
-    if asked["chaining"] not in (None, *CHAININGS):
-        raise OperatorOptionsError(location, f"chaining is {' or '.join(CHAININGS)}, not {asked['chaining']!r}")
-    most = asked["max_parallelism"]
-    if most is not None and not (type(most) is int and 0 < most <= _MOST):
-        raise OperatorOptionsError(location, f"max_parallelism is a whole number from 1 to {_MOST}, not {most!r}")
+    def require(is_met: bool, name: str, value: object, expected: str) -> None:
+        if not is_met:
+            raise InvalidOperatorOptionError(location, InvalidValueError(value, expected, name))
+
+    require(isinstance(df, DataFrame), "df of with_options", type(df), "a DataFrame")
+    given = {option: value for option, value in asked.items() if value is not None}
+    require(bool(given), "options of with_options", given, f"one or more of {', '.join(asked)}")
+    for option, value in given.items():
+        if option == "chaining":
+            require(value in CHAININGS, option, value, " or ".join(CHAININGS))
+        elif option == "max_parallelism":
+            is_number = type(value) is int and 0 < value <= _MOST
+            require(is_number, option, value, f"a whole number from 1 to {_MOST}")
+        else:
+            require(isinstance(value, str) and bool(value.strip()), option, value, "a non-empty text")

@@ -13,7 +13,7 @@ from typing import Any
 from flinkmagic.cli.scheduling_trace import scheduling_sections
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.graph import TopologyError
-from flinkmagic.errors.usage import CommandLineError
+from flinkmagic.errors.usage import FormatWithoutViewError, NoTopologyFileError, SeveralTopologiesError
 from flinkmagic.graph.compilation import Compilation, compile_topology
 from flinkmagic.graph.report import Section, report_graphs
 from flinkmagic.session.graph_names import VIEWS
@@ -53,14 +53,12 @@ def add_parser(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compile; return 0 if every topology was answered, a refusal being an answer to --out without --view."""
     if arguments.format and not arguments.view:
-        raise CommandLineError("--format needs --view", f"Add --view with one of: {', '.join(VIEWS)}.")
+        raise FormatWithoutViewError(VIEWS)
     topologies = list(_find(arguments.topologies))
     if not topologies:
-        raise CommandLineError(
-            "there is no topology in what was given", "Name a JSON file, or a folder that holds some."
-        )
+        raise NoTopologyFileError
     if arguments.out is None and len(topologies) > 1:
-        raise CommandLineError(f"{len(topologies)} topologies cannot be printed together", "Add --out DIR.")
+        raise SeveralTopologiesError(len(topologies))
     render = _renderer(arguments.view, arguments.format or "text")
     suffix = _SUFFIXES.get(arguments.format, arguments.format or "txt") if arguments.view else "json"
     failures = 0

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
@@ -101,7 +102,7 @@ class _Run:
             request.slot_future.complete(PhysicalSlot(f"slot-{self._slots}", self.resource_id, self._slots, self))
 
     def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
-        raise AssertionError(f"{slot_request_id} was fulfilled immediately")
+        raise InvariantViolatedError(f"the request {slot_request_id} waits for a slot")
 
     def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
         """Do nothing: each request gets a new slot."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flinkmagic.errors.graph import TopologyError
-from flinkmagic.errors.usage import CommandLineError
+from flinkmagic.errors.usage import UnreadableFileError
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
 from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.job_graph import JobGraph
@@ -113,4 +113,4 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise TopologyError(f"byte {error.start}", "no UTF-8") from None
     except OSError as error:
-        raise CommandLineError(f"{path} cannot be read: {error.strerror}", "Name a topology file.") from None
+        raise UnreadableFileError(path, error.strerror) from None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from flinkmagic.deployment.session_cluster import session_cluster
 from flinkmagic.deployment.stages.spark_jobs import require_pinned_threads
 from flinkmagic.deployment.watching.task_records import TaskRecord
+from flinkmagic.errors.scheduling import MainThreadStoppedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
@@ -215,7 +216,7 @@ class Deployment(ABC):
         """Hand a call to the job's thread; nothing remains to be done for one that comes after the end."""
         try:
             self.main_thread.execute(action)
-        except RuntimeError:
+        except MainThreadStoppedError:
             if not self.termination_future.done():
                 raise
 

@@ -29,7 +29,7 @@ from flinkmagic.errors.deployment import (
     is_out_of_room,
 )
 from flinkmagic.errors.job_store import CheckpointInUseError, JobLedElsewhereError
-from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.errors.usage import JobRunningError, UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobVertex
 from flinkmagic.planning.adaptive_stages import StageAdaptation
@@ -212,7 +212,7 @@ class SparkDeployment(Deployment):
         The execution graph still holds the stage handles; with it and the planned job the last of them go.
         """
         if not self.termination_future.done():
-            raise RuntimeError(f"the job {self._name!r} is {self.status}: cancel it, or wait for it")
+            raise JobRunningError(self._name)
         self._kept.release()
         self._planned = None
         self._drive.release()

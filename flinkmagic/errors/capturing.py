@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from flinkmagic.errors.base import FlinkMagicError, UserError
+from flinkmagic.errors.usage import InvalidValueError
 
 
 @dataclass(eq=False)
@@ -189,20 +190,82 @@ class OperatorOptionsError(UserError):
     """`with_options` asks for something that has no meaning, or that Spark cannot do."""
 
     location: object
-    reason: str
 
     def __str__(self) -> str:
-        return f"{self.location}: {self.reason}." if self.location is not None else f"{self.reason}."
+        text = super().__str__()
+        return text if self.location is None else f"{self.location}: {text}"
 
 
 @dataclass(eq=False)
-class SplitArgumentsError(UserError):
+class InvalidOperatorOptionError(OperatorOptionsError):
+    """An option that cannot have its value."""
+
+    error: InvalidValueError
+
+    template = "{error}"
+
+
+@dataclass(eq=False)
+class StageOptionsConflictError(OperatorOptionsError):
+    """Two operators of one stage are to have different values of an option that holds for the stage."""
+
+    option: str
+    value: object
+    operator: str
+    earlier: object
+    """The line that asks for the other value."""
+    before: object
+    """That value."""
+
+    template = (
+        "{option}={value!r} is asked for {operator!r}, and {earlier} asks for {before!r} in the same Spark stage. A "
+        "stage runs within one task: give both the same, or repartition between them."
+    )
+
+
+@dataclass(eq=False)
+class MaxParallelismTooLowError(OperatorOptionsError):
+    """An operator has more partitions than its max parallelism allows."""
+
+    max_parallelism: int
+    operator: str
+    partitions: int
+
+    template = (
+        "max_parallelism is {max_parallelism}, and {operator!r} has {partitions} partitions. Raise it, or have fewer "
+        "partitions: repartition, or --parallelism."
+    )
+
+
+@dataclass(eq=False)
+class UidTakenError(OperatorOptionsError):
+    """Two operators are to have one uid."""
+
+    uid: str
+    earlier: object
+    """The line that gave it first."""
+
+    template = "the uid {uid!r} is taken: {earlier} gave it to another operator. Give each one of its own."
+
+
+@dataclass(eq=False)
+class UnbreakableChainError(OperatorOptionsError):
+    """A chain is to be broken where Spark runs several partitions of the one operator within a task of the other."""
+
+    upstream: str
+    upstream_partitions: int
+    operator: str
+    partitions: int
+
+    template = (
+        "the chain cannot be broken between {upstream!r} ({upstream_partitions} partitions) and {operator!r} "
+        "({partitions}): Spark runs several partitions of the one within a task of the other. Leave out the "
+        "chaining, or repartition between them."
+    )
+
+
+class SplitArgumentsError(InvalidValueError):
     """`split`, its `select` or `side_output` is asked for something that has no meaning."""
-
-    reason: str
-    """What is wrong."""
-
-    template = "{reason}."
 
 
 @dataclass(eq=False)

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 
 from flinkmagic.amounts import count
 from flinkmagic.errors.base import UserError
+from flinkmagic.errors.usage import InvalidValueError
 
 
-@dataclass(eq=False)
-class IterationArgumentsError(UserError):
+class IterationArgumentsError(InvalidValueError):
     """`iterate` or `co_iterate`, or a function that it was given, has something that has no meaning."""
-
-    reason: str
-    """What is wrong, and what it should be."""
-
-    template = "{reason}."
 
 
 @dataclass(eq=False)

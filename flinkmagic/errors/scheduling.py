@@ -24,6 +24,15 @@ class IllegalStateTransitionError(FlinkMagicError):
 
 
 @dataclass(eq=False)
+class MainThreadStoppedError(FlinkMagicError):
+    """A call for a job's main thread that came after the job was over."""
+
+    thread: str
+
+    template = "The main thread {thread!r} has been stopped: its job is over. Run the graph again."
+
+
+@dataclass(eq=False)
 class PartitionNotFoundError(FlinkMagicError):
     """A task could not read a partition of a result that it consumes (Flink's `PartitionNotFoundException`)."""
 

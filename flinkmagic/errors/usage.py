@@ -55,16 +55,18 @@ class InvalidValueError(UserError):
     """A value that an option or an argument, or a word in it, cannot have."""
 
     value: object
+    """Or its class, if the message is not to show it."""
     expected: str
     """What it should be."""
     name: str | None = None
     """What has the value: the option's or argument's name."""
 
     def __str__(self) -> str:
+        given = self.value.__name__ if isinstance(self.value, type) else repr(self.value)
         return (
-            f"{self.value!r} is not {self.expected}."
+            f"{given} is not {self.expected}."
             if self.name is None
-            else f"{self.name} must be {self.expected}, not {self.value!r}."
+            else f"{self.name} must be {self.expected}, not {given}."
         )
 
 
@@ -161,14 +163,44 @@ class JobFailedError(UserError):
         return "\n".join([f"The job {self.name!r} failed.", *self.causes])
 
 
-@dataclass(eq=False)
 class CommandLineError(UserError):
     """A command whose words do not fit together."""
 
-    problem: str
-    remedy: str
 
-    template = "{problem}. {remedy}"
+@dataclass(eq=False)
+class FormatWithoutViewError(CommandLineError):
+    """The format of a picture was given, and not which one."""
+
+    views: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"--format needs --view. Add --view with one of: {', '.join(self.views)}."
+
+
+@dataclass(eq=False)
+class NoTopologyFileError(CommandLineError):
+    """Nothing to compile."""
+
+    template = "There is no topology in what was given. Name a JSON file, or a folder that holds some."
+
+
+@dataclass(eq=False)
+class SeveralTopologiesError(CommandLineError):
+    """More topologies than can be printed."""
+
+    number: int
+
+    template = "{number} topologies cannot be printed together. Add --out DIR."
+
+
+@dataclass(eq=False)
+class UnreadableFileError(CommandLineError):
+    """A topology file that the system does not let us read."""
+
+    path: object
+    reason: str | None
+
+    template = "{path} cannot be read: {reason}. Name a topology file."
 
 
 @dataclass(eq=False)

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Once:
 
 
 def _gone() -> Any:
-    raise RuntimeError("this stage belongs to a job that is over, and its objects were released")
+    raise InvariantViolatedError("the objects of a stage are asked for before they are released, when its job is over")
 
 
 class Renewable(Once):

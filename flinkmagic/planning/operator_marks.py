@@ -17,7 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.operator_options import OperatorOptions
-from flinkmagic.errors.capturing import OperatorOptionsError
+from flinkmagic.errors.capturing import (
+    MaxParallelismTooLowError,
+    StageOptionsConflictError,
+    UidTakenError,
+    UnbreakableChainError,
+)
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import PartitionTransformation, Transformation
@@ -128,12 +133,7 @@ class _Stages:
                 continue
             before, earlier = self._asked.setdefault((stage, option), (value, mark))
             if before != value:
-                raise OperatorOptionsError(
-                    mark.location,
-                    f"{option}={value!r} is asked for {operator.name!r}, and {earlier.location} asks for {before!r} in "
-                    "the same Spark stage. A stage runs within one task: give both the same, or repartition between "
-                    "them",
-                )
+                raise StageOptionsConflictError(mark.location, option, value, operator.name, earlier.location, before)
 
     def apply(self) -> None:
         for operator in self._operators:
@@ -141,12 +141,9 @@ class _Stages:
                 value, mark = self._asked.get((self.of(operator), option), (None, None))
                 if value is None or mark is None:
                     continue
-                if option == "max_parallelism" and (operator.parallelism or 1) > int(str(value)):
-                    raise OperatorOptionsError(
-                        mark.location,
-                        f"max_parallelism is {value}, and {operator.name!r} has {operator.parallelism} partitions. "
-                        "Raise it, or have fewer partitions: repartition, or --parallelism",
-                    )
+                partitions = operator.parallelism or 1
+                if option == "max_parallelism" and partitions > int(str(value)):
+                    raise MaxParallelismTooLowError(mark.location, int(str(value)), operator.name, partitions)
                 setattr(operator, option, value)
 
 
@@ -155,9 +152,7 @@ def _name(tops: Sequence[Transformation], mark: OperatorOptions, uids: dict[str,
     if mark.uid is not None:
         other = uids.setdefault(mark.uid, mark)
         if other is not mark:
-            raise OperatorOptionsError(
-                mark.location, f"the uid {mark.uid!r} is taken: {other.location} gave it to another operator"
-            )
+            raise UidTakenError(mark.location, mark.uid, other.location)
     for number, top in enumerate(tops, start=1):
         if mark.name is not None:
             top.name = mark.name
@@ -200,11 +195,8 @@ class _Chains:
         if mark is None:
             return source
         if upstream.parallelism != operator.parallelism:
-            raise OperatorOptionsError(
-                mark.location,
-                f"the chain cannot be broken between {upstream.name!r} ({upstream.parallelism} partitions) and "
-                f"{operator.name!r} ({operator.parallelism}): Spark runs several partitions of the one within a task "
-                "of the other. Leave out the chaining, or repartition between them",
+            raise UnbreakableChainError(
+                mark.location, upstream.name, upstream.parallelism or 1, operator.name, operator.parallelism or 1
             )
         return PartitionTransformation(upstream, PartitionerKind.FORWARD, StreamExchangeMode.PIPELINED)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Protocol
 
-from flinkmagic.errors.scheduling import JobSuspendedError
+from flinkmagic.errors.scheduling import JobSuspendedError, MainThreadStoppedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_event_log import JobEventLog
@@ -209,7 +209,7 @@ class JobManagerRunner:
             return
         try:
             process.close()
-        except RuntimeError:
+        except MainThreadStoppedError:
             if not self.result.done():  # else the job was over first, and its thread has ended
                 raise
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
+from flinkmagic.errors.base import InvariantViolatedError
+from flinkmagic.errors.scheduling import MainThreadStoppedError
 from flinkmagic.scheduling.clock import Clock, ManualClock
 
 _LOG = logging.getLogger(__name__)
@@ -168,7 +170,7 @@ class MainThreadExecutor:
     def schedule(self, action: Action, delay_ms: float) -> ScheduledCall:
         with self._condition:
             if self._stopped:
-                raise RuntimeError(f"the main thread {self._thread.name!r} has been stopped")
+                raise MainThreadStoppedError(self._thread.name)
             call = self._agenda.add(action, self._clock.now_ms() + max(delay_ms, 0.0))
             self._condition.notify()
         return call
@@ -179,10 +181,8 @@ class MainThreadExecutor:
 
     def assert_running_in_main_thread(self) -> None:
         if not self.is_current:
-            raise RuntimeError(
-                f"called on thread {threading.current_thread().name!r}, "
-                f"but this state belongs to {self._thread.name!r}; use execute()"
-            )
+            asking = threading.current_thread().name
+            raise InvariantViolatedError(f"what belongs to {self._thread.name!r} is done there, and not on {asking!r}")
 
     @property
     def is_stopped(self) -> bool:

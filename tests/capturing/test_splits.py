@@ -31,11 +31,11 @@ def ids(*parts):
 @pytest.mark.parametrize(
     ("conditions", "text"),
     [
-        ({}, "split takes a mapping of names to conditions"),
-        (["id > 1"], "split takes a mapping of names to conditions"),
-        ({"": "id > 1"}, "The name of a split's rows is a non-empty text, not ''"),
-        ({"a": 7}, "The condition of 'a' is a column or an expression in SQL, not 7"),
-        ({"a": " "}, "The condition of 'a' is a column or an expression in SQL, not ' '"),
+        ({}, "conditions of split must be a mapping of names to conditions"),
+        (["id > 1"], "conditions of split must be a mapping of names to conditions"),
+        ({"": "id > 1"}, "The name of a split's rows must be a non-empty text, not ''"),
+        ({"a": 7}, "The condition of 'a' must be a column or an expression in SQL, not 7"),
+        ({"a": " "}, "The condition of 'a' must be a column or an expression in SQL, not ' '"),
     ],
 )
 def test_what_split_refuses(spark, conditions, text):
@@ -46,13 +46,13 @@ def test_what_split_refuses(spark, conditions, text):
 def test_what_select_and_side_output_refuse(spark):
     parts = split(spark.range(3), {"a": "id > 1", "b": "id < 1"})
     assert parts.names == ("a", "b")
-    with pytest.raises(SplitArgumentsError, match="there is no 'c'; there are a, b"):
+    with pytest.raises(SplitArgumentsError, match=r"names of select must be one or more of a, b, not \('a', 'c'\)"):
         parts.select("a", "c")
-    with pytest.raises(SplitArgumentsError, match="no name is given; there are a, b"):
+    with pytest.raises(SplitArgumentsError, match=r"must be one or more of a, b, not \(\)"):
         parts.select()
     with pytest.raises(SplitArgumentsError, match=r"a flinkmagic.OutputTag\(\"name\"\), not 'late'"):
         side_output(spark.range(3), "late", "id > 1")
-    with pytest.raises(SplitArgumentsError, match="side_output takes a DataFrame, not list"):
+    with pytest.raises(SplitArgumentsError, match="df of side_output must be a DataFrame, not list"):
         side_output([1], OutputTag("late"), "id > 1")
 
 

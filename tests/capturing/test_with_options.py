@@ -52,12 +52,12 @@ def test_a_dataframe_of_before_the_cell_is_known_by_its_mark(cell):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ("", "was given no option; there are name, uid, slot_sharing_group"),
-        ("name=''", "name is a non-empty text, not ''"),
-        ("uid=7", "uid is a non-empty text, not 7"),
-        ("chaining='maybe'", "chaining is always or head or never, not 'maybe'"),
-        ("max_parallelism=0", "max_parallelism is a whole number from 1 to 32768, not 0"),
-        ("max_parallelism=True", "max_parallelism is a whole number from 1 to 32768, not True"),
+        ("", "options of with_options must be one or more of name, uid, slot_sharing_group"),
+        ("name=''", "name must be a non-empty text, not ''"),
+        ("uid=7", "uid must be a non-empty text, not 7"),
+        ("chaining='maybe'", "chaining must be always or head or never, not 'maybe'"),
+        ("max_parallelism=0", "max_parallelism must be a whole number from 1 to 32768, not 0"),
+        ("max_parallelism=True", "max_parallelism must be a whole number from 1 to 32768, not True"),
     ],
 )
 def test_what_has_no_meaning_is_refused_at_its_line(cell, arguments, text):
@@ -68,7 +68,7 @@ def test_what_has_no_meaning_is_refused_at_its_line(cell, arguments, text):
 
 
 def test_what_is_no_dataframe_is_refused(cell):
-    with pytest.raises(OperatorOptionsError, match="marks a DataFrame, not GroupedData"):
+    with pytest.raises(OperatorOptionsError, match="must be a DataFrame, not GroupedData"):
         cell.capture(IMPORT + "with_options(spark.range(3).groupBy('id'), name='x')\n")
 
 

@@ -111,7 +111,7 @@ def test_a_broken_call_without_a_handler_is_logged(caplog: pytest.LogCaptureFixt
 def test_only_the_main_thread_passes_for_it() -> None:
     main_thread = MainThreadExecutor("job", SystemClock())
     try:
-        with pytest.raises(RuntimeError, match="belongs to 'job'"):
+        with pytest.raises(InvariantViolatedError, match="belongs to 'job' is done there"):
             main_thread.assert_running_in_main_thread()
         ask(main_thread, main_thread.assert_running_in_main_thread, 5.0)
     finally:

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from flinkmagic.errors.scheduling import MainThreadStoppedError
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ask
 
@@ -37,5 +38,5 @@ def test_what_is_scheduled_for_later_is_dropped_and_nothing_more_is_taken() -> N
     main_thread.schedule(lambda: ran.append("later"), 50.0)
     main_thread.stop()
     assert ran == []
-    with pytest.raises(RuntimeError, match="has been stopped"):
+    with pytest.raises(MainThreadStoppedError, match="'stopping' has been stopped"):
         main_thread.execute(lambda: ran.append("after"))

@@ -77,9 +77,8 @@ class DeferredQuery(StreamingQuery):
         StreamingQueryException
             What ended it.
         """
-        if timeout is not None and timeout <= 0:
-            raise ValueError("timeout must be positive")
-        if not self._taken_over():
+        is_refused = timeout is not None and timeout <= 0
+        if is_refused or not self._taken_over():
             return super().awaitTermination(timeout)
         ended = self._ended
         assert ended is not None

@@ -54,6 +54,7 @@ from flinkmagic.deployment.watching.task_events import (
     TaskStarted,
 )
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.deployment import StageAbortedError
 from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
@@ -259,7 +260,7 @@ class BoardDrive:
 
     def fail_allocation(self, allocation_id: str) -> bool:
         """Refuse: a slot of Spark's is lost only with its task, which Spark reports."""
-        raise NotImplementedError(f"Spark loses tasks and executors, but no slot alone ({allocation_id})")
+        raise InvariantViolatedError(f"the slot {allocation_id} is lost only with its task or executor")
 
     def release_task_manager(self, resource_id: str, cause: BaseException) -> bool:
         """Do nothing: Spark itself runs again what is lost with an executor, so the scheduler need not."""

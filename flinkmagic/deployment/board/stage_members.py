@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.planning.handles import StageHandle
@@ -54,7 +55,9 @@ class StageMembers:
                 for connection in result.consumers
             }
             if len(leads) != 1:
-                raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, and is in {len(leads)} stages")
+                raise InvariantViolatedError(
+                    f"the vertex {job_vertex.name!r}, which has no stage handle, is in one stage, not in {len(leads)}"
+                )
             self._lead[job_vertex.index] = leads.pop()
         self._find_regions()
 
@@ -67,17 +70,10 @@ class StageMembers:
                 self._regions.update(dict.fromkeys(region, region))
 
     def stage_of(self, index: int) -> Stage:
-        """Return the stage that a vertex represents.
-
-        Raises
-        ------
-        TypeError
-            If it has no handle.
-        """
+        """Return the stage that a vertex represents, which has its handle."""
         job_vertex = self._graph.job_vertices[index]
         handle = job_vertex.job_vertex.operator_factory
-        if not isinstance(handle, StageHandle):
-            raise TypeError(f"the vertex {job_vertex.name!r} has no stage handle, but {handle!r}")
+        assert isinstance(handle, StageHandle)
         return Stage(
             job_vertex,
             is_last_of_its_job=handle.is_map_stage or not handle.exact,

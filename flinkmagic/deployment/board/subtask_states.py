@@ -246,8 +246,7 @@ def _table(
 ) -> dict[tuple[SubtaskState, SubtaskEvent], tuple[SubtaskState, tuple[SubtaskAction, ...]]]:
     table = {}
     for state, event, to, actions in rows:
-        if (state, event) in table:
-            raise ValueError(f"{event} in {state} has two rows")
+        assert (state, event) not in table, f"{event} in {state} has two rows"
         table[state, event] = (to, actions)
     return table
 

@@ -32,6 +32,7 @@ from flinkmagic.deployment.stages.session_queries import in_session, query_name,
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.jvm.java import java_class, option, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.handles import (
@@ -176,7 +177,7 @@ class StageRunner:
             ready()
             self._in_sql_execution(handle.query_execution, None, batches)
         else:
-            raise TypeError(f"there is no way to run a {type(handle).__name__}")
+            raise InvariantViolatedError(f"there is a way to run a {type(handle).__name__}")
         try:
             self._done(handle, self.kept)
         except Exception as error:  # noqa: BLE001 - what the stage wrote is committed

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from flinkmagic.errors.base import InvariantViolatedError
+
 
 class StageRef(NamedTuple):
     """A stage that a Spark job needs; most of them may be skipped.
@@ -167,7 +169,7 @@ def _parse(line: str) -> TaskEvent | None:
             return Marker(rest[0])
         case "W":
             return None
-    raise ValueError(f"the task monitor wrote a line of an unknown kind: {line[:200]!r}")
+    raise InvariantViolatedError(f"the task monitor writes lines of known kinds, not {line[:200]!r}")
 
 
 def _task(fields: list[str]) -> TaskStarted:

@@ -67,8 +67,8 @@ class FixedDelayRestartBackoffTimeStrategy:
     """Restarts up to `attempts` times, `delay_ms` after each failure (Flink's `fixed-delay`)."""
 
     def __init__(self, attempts: int, delay_ms: float) -> None:
-        _require(attempts >= 0, "the number of restart attempts must not be negative")
-        _require(delay_ms >= 0, "the restart delay must not be negative")
+        _require(attempts >= 0, attempts, "0 or more", "the number of restart attempts")
+        _require(delay_ms >= 0, delay_ms, "0 or more", "the restart delay in ms")
         self._attempts = attempts
         self._delay_ms = delay_ms
         self._failures = 0
@@ -91,9 +91,9 @@ class FailureRateRestartBackoffTimeStrategy:
     """Restarts unless more than `max_failures` fall into `interval_ms` (Flink's `failure-rate`)."""
 
     def __init__(self, clock: Clock, max_failures: int, interval_ms: float, delay_ms: float) -> None:
-        _require(max_failures > 0, "the number of failures per interval must be greater than 0")
-        _require(interval_ms > 0, "the interval must be longer than 0 ms")
-        _require(delay_ms >= 0, "the restart delay must not be negative")
+        _require(max_failures > 0, max_failures, "greater than 0", "the number of failures per interval")
+        _require(interval_ms > 0, interval_ms, "greater than 0", "the interval in ms")
+        _require(delay_ms >= 0, delay_ms, "0 or more", "the restart delay in ms")
         self._clock = clock
         self._max_failures = max_failures
         self._interval_ms = interval_ms
@@ -150,10 +150,10 @@ class ExponentialDelayRestartBackoffTimeStrategy:
         attempts_before_reset: int | None = None,
         random_source: random.Random | None = None,
     ) -> None:
-        _require(1 <= initial_ms <= max_ms, "the first wait must be at least 1 ms and not above the longest one")
-        _require(multiplier > 1, "the multiplier must be greater than 1")
-        _require(reset_threshold_ms >= 1, "the reset threshold must be at least 1 ms")
-        _require(0 <= jitter <= 1, "the jitter must lie between 0 and 1")
+        _require(1 <= initial_ms <= max_ms, initial_ms, f"1 to the longest one, {max_ms:g}", "the first wait in ms")
+        _require(multiplier > 1, multiplier, "greater than 1", "the multiplier")
+        _require(reset_threshold_ms >= 1, reset_threshold_ms, "1 or more", "the reset threshold in ms")
+        _require(0 <= jitter <= 1, jitter, "between 0 and 1", "the jitter")
         self._clock = clock
         self._initial_ms = initial_ms
         self._max_ms = max_ms
@@ -197,9 +197,9 @@ class ExponentialDelayRestartBackoffTimeStrategy:
         )
 
 
-def _require(condition: bool, what: str) -> None:
-    if not condition:
-        raise ValueError(what)
+def _require(is_met: bool, value: float, expected: str, name: str) -> None:
+    if not is_met:
+        raise InvalidValueError(value, expected, name)
 
 
 RestartStrategyFactory = Callable[[Clock, random.Random], RestartBackoffTimeStrategy]

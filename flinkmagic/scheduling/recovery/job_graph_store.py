@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.job_store import JobNotStoredError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_journal import JobJournal, cut_torn_tail, is_outdated, read_journal
@@ -79,7 +80,7 @@ class JobGraphStore:
     def journal_path(self, job_id: str) -> Path:
         """Return the path of a job's journal."""
         if not re.fullmatch(r"[0-9a-f]{32}", job_id):
-            raise ValueError(f"{job_id!r} is no job id")
+            raise InvariantViolatedError(f"{job_id!r} is the id of a job")
         return self.folder / f"{job_id}{_SUFFIX}"
 
     def lock_path(self, job_id: str) -> Path:

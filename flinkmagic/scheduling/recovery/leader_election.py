@@ -8,6 +8,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.job_store import JobLedElsewhereError
 
 
@@ -78,7 +79,7 @@ class FileLockLeaderElection:
     def start(self, contender: LeaderContender) -> None:
         """Start to contend: `contender` leads within this call, or is told that another one does."""
         if self._contender is not None:
-            raise RuntimeError("this election has its contender already")
+            raise InvariantViolatedError("an election has one contender")
         try:
             self._lock.acquire(timeout=0)
         except Timeout:

@@ -130,7 +130,7 @@ def co_iterate(
     __tracebackhide__ = True
     several = tuple(data) if isinstance(data, (list, tuple)) else (data,)
     if not several:
-        raise IterationArgumentsError("data of co_iterate is empty; a loop over its state alone is iterate")
+        raise IterationArgumentsError(data, "a DataFrame or several (without any, write iterate)", "data of co_iterate")
     for one in several:
         _check("co_iterate", "data", one)
     _check("co_iterate", "state", state)
@@ -149,9 +149,9 @@ def _run(
     __tracebackhide__ = True
     for what, function in (("step", step), ("until", until)):
         if not callable(function) and (what == "step" or function is not None):
-            raise IterationArgumentsError(f"{what} is a function, not {function!r}")
+            raise IterationArgumentsError(function, "a function", what)
     if type(most) is not int or most < 1:
-        raise IterationArgumentsError(f"max_iterations is a whole number from 1 on, not {most!r}")
+        raise IterationArgumentsError(most, "a whole number from 1 on", "max_iterations")
     recorder = listening()
     name = f"loop_{next(_NUMBERS)}" if name is None else check_name(name)
     loop = Iteration(name, step, until, most, options, recorder)
@@ -177,6 +177,6 @@ def _check(function: str, what: str, df: Any) -> None:
     if type(df).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError
     if not isinstance(df, DataFrame):
-        raise IterationArgumentsError(f"{what} of {function} is a DataFrame, not {type(df).__name__}")
+        raise IterationArgumentsError(type(df), "a DataFrame", f"{what} of {function}")
     if df.isStreaming:
         raise StreamingFrameError(what)

@@ -256,17 +256,12 @@ class Iteration:
         numbered = {_NUMBER: number} if self._is_numbered else {}
         with calling_the_user(self._recorder):
             made = self._step(*data, current, **numbered)
+        returned = f"What the step of the loop {self.name!r} returns in superstep {number}"
         if not isinstance(made, DataFrame):
-            raise IterationArgumentsError(
-                f"The step of the loop {self.name!r} returns a DataFrame, and superstep {number} is "
-                f"{type(made).__name__}"
-            )
-        wanted, found = current.dtypes, made.dtypes
-        if wanted != found:
-            raise IterationArgumentsError(
-                f"The step of the loop {self.name!r} returns the columns that it was given, "
-                f"{_columns(wanted)}, and superstep {number} has {_columns(found)}"
-            )
+            raise IterationArgumentsError(type(made), "a DataFrame", returned)
+        if made.dtypes != current.dtypes:
+            expected = f"of the columns that it was given ({_columns(current)})"
+            raise IterationArgumentsError(_columns(made), expected, returned)
         return self._bounded(made)
 
     def _bounded(self, made: DataFrame) -> tuple[SuperstepGraph, float]:
@@ -326,14 +321,13 @@ class Iteration:
             answer = self._until(previous, current)
         if isinstance(answer, bool) or type(answer).__name__ in ("bool_", "bool"):  # NumPy's, before 2 and since
             return {"converged": bool(answer)}
+        returned = f"What until of the loop {self.name!r} returns"
+        expected = "a bool, or a DataFrame of one row whose first column is boolean"
         if not isinstance(answer, DataFrame) or not answer.schema or answer.schema[0].dataType != BooleanType():
-            raise IterationArgumentsError(
-                f"until of the loop {self.name!r} returns a bool, or a DataFrame of one row whose first column is "
-                f"boolean, not {answer!r}"
-            )
+            raise IterationArgumentsError(answer, expected, returned)
         rows = self._few_rows(answer)
         if len(rows) != 1:
-            raise IterationArgumentsError(f"The DataFrame that until returns has one row, not {len(rows)}")
+            raise IterationArgumentsError(count(len(rows), "row"), expected, returned)
         return dict(rows[0].asDict())
 
     def _few_rows(self, df: DataFrame) -> list[Any]:
@@ -362,5 +356,5 @@ def _settle(recorder: Recorder | None, df: DataFrame) -> None:
             recorder.settle(Effects(reads_of([df]), unknown=impure, fresh=False))
 
 
-def _columns(dtypes: list[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} {kind}" for name, kind in dtypes)
+def _columns(df: DataFrame) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in df.dtypes)

@@ -6,6 +6,7 @@ import pytest
 from fake_spark import FakeSpark, graph_of
 
 from flinkmagic.deployment.board.stage_members import StageMembers
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_graph import build_execution_graph
@@ -46,7 +47,7 @@ def test_a_job_that_was_not_planned_for_spark_is_a_mistake_of_the_caller():
     environment = StreamExecutionEnvironment("job", RuntimeExecutionMode.BATCH, 1)
     environment.add_operator(SinkTransformation(SourceTransformation("Source"), "Sink"))
     graph = build_execution_graph(create_job_graph(environment.get_stream_graph()))
-    with pytest.raises(TypeError, match="no stage handle"):
+    with pytest.raises(InvariantViolatedError, match="no stage handle"):
         StageMembers(graph)
 
 

@@ -16,6 +16,7 @@ from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.python_workers import ExecutorWatch
 from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
 from flinkmagic.deployment.stages.stage_threads import StageThreads
+from flinkmagic.errors.usage import JobRunningError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.job_status import JobStatus
 
@@ -133,7 +134,7 @@ def test_cancel_after_the_end_changes_nothing(spark, deploy):
 def test_only_a_job_that_is_over_is_released(spark, deploy, eventually):
     deployment = deploy({"rows": sleepy(spark.range(0, 2, 1, 1))})
     eventually(lambda: running(deployment), 60)
-    with pytest.raises(RuntimeError, match="RUNNING"):
+    with pytest.raises(JobRunningError, match="is running"):
         deployment.release()
 
 

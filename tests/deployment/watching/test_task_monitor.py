@@ -18,6 +18,7 @@ from flinkmagic.deployment.watching.task_events import (
     parse_lines,
 )
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
+from flinkmagic.errors.base import InvariantViolatedError
 
 
 class Heard:
@@ -191,5 +192,5 @@ def test_reads_every_kind_of_line():
 
 
 def test_a_line_of_an_unknown_kind_is_an_error():
-    with pytest.raises(ValueError, match="unknown kind"):
+    with pytest.raises(InvariantViolatedError, match=r"known kinds, not 'Q\\t1'"):
         list(parse_lines("Q\t1\n"))

@@ -107,7 +107,7 @@ def test_jitter_stays_within_its_bounds_and_follows_the_seed() -> None:
     ],
 )
 def test_senseless_settings_are_refused(make) -> None:
-    with pytest.raises(ValueError, match=r"must"):
+    with pytest.raises(InvalidValueError, match=r"^the .* must be .*, not -?\d"):
         make()
 
 

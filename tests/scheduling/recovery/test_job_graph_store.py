@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.job_store import ForeignJournalError, JobNotStoredError, TornJournalError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery import job_journal
@@ -155,7 +156,7 @@ def test_every_sync_reaches_the_disk(store: JobGraphStore, monkeypatch: pytest.M
 def test_unknown_jobs_and_names_that_are_no_ids_are_refused(store: JobGraphStore) -> None:
     with pytest.raises(JobNotStoredError):
         store.read("f" * 32)
-    with pytest.raises(ValueError, match="no job id"):
+    with pytest.raises(InvariantViolatedError, match="is the id of a job"):
         store.journal_path("../../etc/passwd")
 
 

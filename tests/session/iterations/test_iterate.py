@@ -249,17 +249,25 @@ def test_an_alarm_cancels_a_loop_as_an_interrupt_does(begin):
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"max_iterations": 0}, IterationArgumentsError, "max_iterations is a whole number from 1 on, not 0"),
+        ({"max_iterations": 0}, IterationArgumentsError, "max_iterations must be a whole number from 1 on, not 0"),
         ({"max_iterations": True}, IterationArgumentsError, "from 1 on, not True"),
-        ({"step": 3}, IterationArgumentsError, "step is a function, not 3"),
-        ({"until": "x"}, IterationArgumentsError, "until is a function, not 'x'"),
-        ({"initial": [1]}, IterationArgumentsError, "initial of iterate is a DataFrame, not list"),
+        ({"step": 3}, IterationArgumentsError, "step must be a function, not 3"),
+        ({"until": "x"}, IterationArgumentsError, "until must be a function, not 'x'"),
+        ({"initial": [1]}, IterationArgumentsError, "initial of iterate must be a DataFrame, not list"),
         ({"restart": "sometimes"}, InvalidValueError, "restart"),
-        ({"step": lambda df: 7}, IterationArgumentsError, "superstep 1 is int"),
-        ({"step": lambda df: df.select("id")}, IterationArgumentsError, "id bigint, v bigint, and superstep 1 has id"),
-        ({"until": lambda a, b: 1}, IterationArgumentsError, "returns a bool, or a DataFrame of one row"),
+        ({"step": lambda df: 7}, IterationArgumentsError, "in superstep 1 must be a DataFrame, not int"),
+        (
+            {"step": lambda df: df.select("id")},
+            IterationArgumentsError,
+            r"given \(id bigint, v bigint\), not 'id bigint'",
+        ),
+        ({"until": lambda a, b: 1}, IterationArgumentsError, "returns must be a bool, or a DataFrame of one row"),
         ({"until": lambda a, b: b}, IterationArgumentsError, "whose first column is boolean"),
-        ({"until": lambda a, b: b.selectExpr("true")}, IterationArgumentsError, "has one row, not 2"),
+        (
+            {"until": lambda a, b: b.selectExpr("true")},
+            IterationArgumentsError,
+            "DataFrame of one row .*, not '2 rows'",
+        ),
     ],
 )
 def test_what_is_refused(begin, arguments, error, text):
