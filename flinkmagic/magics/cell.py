@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.displayhook import DisplayHook
 
-from flinkmagic.magics.noted_cells import running_again
+from flinkmagic.magics.cell_recorder import running_again
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

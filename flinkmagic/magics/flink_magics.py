@@ -29,10 +29,10 @@ from flinkmagic.errors.usage import (
 )
 from flinkmagic.magics.captured_cell import CapturedCell
 from flinkmagic.magics.cell import is_blank
+from flinkmagic.magics.cell_recorder import CellRecorder
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_table
 from flinkmagic.magics.line_jobs import LineJobs
-from flinkmagic.magics.noted_cells import NotedCells
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
@@ -75,7 +75,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         super().__init__(shell)
         self.graphs = NotebookGraphs()
         self.line_jobs = LineJobs()
-        self.cells = NotedCells(shell)
+        self.cells = CellRecorder(shell)
         self.session_programs: Callable[[SparkContext], list[Program]] = lambda context: []
 
     @with_help

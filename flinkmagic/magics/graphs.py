@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.errors.usage import JobRunningError
-from flinkmagic.magics.noted_cells import running_again
+from flinkmagic.magics.cell_recorder import running_again
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -28,9 +28,9 @@ from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
+from flinkmagic.magics.cell_recorder import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.line_jobs import NotedActions
-from flinkmagic.magics.noted_cells import NotedCell, running_again
 from flinkmagic.magics.spark_session import running_session, say_other_python
 from flinkmagic.options import NO_RETENTION, OPTIONS, JobOptions
 from flinkmagic.session.carrying_out import Line
@@ -67,7 +67,7 @@ class RunningCell:
     """What is captured."""
     jobs: int = 0
     """How many jobs its lines have needed."""
-    noted: NotedCell | None = None
+    recorded: CellRun | None = None
     """What is recorded of it, to tell later whether its results are stale."""
     raised: bool = False
     """Whether it has ended in an exception."""
@@ -173,7 +173,7 @@ class SessionMode:
         say_other_python(spark)
         if cell.card is None:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
-        cell.noted = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
+        cell.recorded = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
         listener = NotedActions(self._magics.line_jobs, cell.number, cell.card)
         actions = session.SessionActions(JobOptions(**self._options()), listener)
         entered = session.capture(
@@ -197,14 +197,14 @@ class SessionMode:
         if cell.card is not None:
             cell.card.end()
         if capture is None or program is None:
-            self._magics.cells.drop(cell.noted)
+            self._magics.cells.drop(cell.recorded)
             return
         try:
             # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
             capture.__exit__(None, None, None)
-            self._magics.cells.end(cell.noted, program, raised=cell.raised)
+            self._magics.cells.end(cell.recorded, program, raised=cell.raised)
         except (Py4JError, OSError):
-            self._magics.cells.drop(cell.noted)
+            self._magics.cells.drop(cell.recorded)
             if not is_gone(program.spark):
                 raise
             return  # the JVM has taken with it what could be continued from
@@ -214,7 +214,7 @@ class SessionMode:
 
     def act(self, cell: RunningCell, actions: SessionActions, call: ActionCall) -> Any:
         """Carry out an action of a cell."""
-        self._magics.cells.act(cell.noted, call.df)
+        self._magics.cells.act(cell.recorded, call.df)
         return actions.run(call)
 
     def _known(self, context: SparkContext) -> list[Program]:

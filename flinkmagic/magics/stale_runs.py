@@ -11,15 +11,15 @@ from IPython.core.error import UsageError
 from flinkmagic.amounts import count
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.usage import StaleRunStoppedError
+from flinkmagic.magics.cell_recorder import executed_again
 from flinkmagic.magics.jobs import table
-from flinkmagic.magics.noted_cells import executed_again
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from pyspark.sql import SparkSession
 
-    from flinkmagic.magics.noted_cells import NotedCells
+    from flinkmagic.magics.cell_recorder import CellRecorder
     from flinkmagic.session.staleness.cell_records import CellRecord
     from flinkmagic.session.staleness.stale_cells import StaleCell
 
@@ -50,7 +50,7 @@ def check_stale_words(options: Namespace) -> bool:
     return bool(options.stale)
 
 
-def stale_text(cells: NotedCells, stale: Sequence[StaleCell]) -> str:
+def stale_text(cells: CellRecorder, stale: Sequence[StaleCell]) -> str:
     """Return the list of stale cells, in the order in which they are to run again."""
     known = len(cells.records)
     if not known:
@@ -67,7 +67,7 @@ def stale_text(cells: NotedCells, stale: Sequence[StaleCell]) -> str:
     return "\n".join(lines)
 
 
-def run_or_list_stale(shell: Any, cells: NotedCells, spark: SparkSession | None, *, yes: bool) -> None:
+def run_or_list_stale(shell: Any, cells: CellRecorder, spark: SparkSession | None, *, yes: bool) -> None:
     """List the stale cells, or run them again."""
     if yes:
         run_stale(shell, cells, spark)
@@ -75,7 +75,7 @@ def run_or_list_stale(shell: Any, cells: NotedCells, spark: SparkSession | None,
         print(lines_visible(stale_text(cells, cells.stale(spark))))
 
 
-def run_stale(shell: Any, cells: NotedCells, spark: SparkSession | None) -> None:
+def run_stale(shell: Any, cells: CellRecorder, spark: SparkSession | None) -> None:
     """Execute the stale cells again, as IPython runs cells; a cell that is no longer stale by its turn is left out.
 
     The history does not get them: it has them already, and a cell keeps its number.
@@ -127,5 +127,5 @@ def _defined(record: CellRecord) -> str:
     return told if len(told) <= _MOST_OF_CODE else f"{told[: _MOST_OF_CODE - 1]}…"
 
 
-def _note(cells: NotedCells) -> str:
+def _note(cells: CellRecorder) -> str:
     return BY_NAME if all(one.is_lasting for one in cells.records.rows()) else BY_TEXT

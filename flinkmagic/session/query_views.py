@@ -33,8 +33,8 @@ def _doing(last: BatchProgress | None, tasks: BatchTasks) -> str:
 def _facts(batches: Sequence[BatchProgress]) -> list[QueryFact]:
     last = batches[-1]
 
-    def fact(name: str, value: str, of: Callable[[BatchProgress], float]) -> QueryFact:
-        return QueryFact(name, value, tuple(of(batch) for batch in batches))
+    def fact(name: str, value: str, measure: Callable[[BatchProgress], float]) -> QueryFact:
+        return QueryFact(name, value, tuple(measure(batch) for batch in batches))
 
     facts = [
         fact("input", f"{_rate(last.input_rate)} rows/s", lambda batch: batch.input_rate),

@@ -56,8 +56,8 @@ def executed_again(record: CellRecord) -> Iterator[None]:
 
 
 @dataclass(eq=False)
-class NotedCell:
-    """A cell that runs and is recorded."""
+class CellRun:
+    """A run of a cell that is being recorded."""
 
     record: CellRecord
     """What is known of it when it begins."""
@@ -77,29 +77,29 @@ def _never_raises(method: Callable[P, T]) -> Callable[P, T | None]:
     """Let a mistake of ours cost what is recorded of a cell, not the cell."""
 
     @functools.wraps(method)
-    def noted(*arguments: P.args, **options: P.kwargs) -> T | None:
+    def guarded(*arguments: P.args, **options: P.kwargs) -> T | None:
         try:
             return method(*arguments, **options)
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("A bug in flinkmagic: %%flinkrun --stale does not know of a cell; please report it.")
             return None
 
-    return noted
+    return guarded
 
 
-class NotedCells:
-    """Keeps the cells of a notebook that have run while they were captured."""
+class CellRecorder:
+    """Records the runs of a notebook's cells that are captured: what each has read and defined."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self._frames = FrameFacts()
         self._values = ValueFacts(lambda df: self._frames.of(df).digest)
         self._rebound: WeakKeyDictionary[FrameRegistry, dict[int, ValueFact]] = WeakKeyDictionary()
-        self._open: list[NotedCell] = []
+        self._open: list[CellRun] = []
         self.records = CellRecords()
 
     @_never_raises
-    def begin(self, raw: str, number: int, cell: str | None) -> NotedCell | None:
+    def begin(self, raw: str, number: int, cell: str | None) -> CellRun | None:
         """Begin a cell; None if it runs inside one that is recorded, as the body of `%%time` does."""
         again = running_again()
         if self._open and (again is None or self._open[-1].record.cell == again.cell):
@@ -109,11 +109,11 @@ class NotedCells:
         reads = {name: self._found(name) for name in sorted(self._read(names))}
         self._frames.rest()
         fresh = CellRecord(record.cell, record.number, raw, record.is_lasting, reads=reads)
-        self._open.append(NotedCell(fresh, names, self._addresses()))
+        self._open.append(CellRun(fresh, names, self._addresses()))
         return self._open[-1]
 
     @_never_raises
-    def act(self, run: NotedCell | None, df: DataFrame) -> None:
+    def act(self, run: CellRun | None, df: DataFrame) -> None:
         """Record the files of a DataFrame that an action reads."""
         if run is None:
             return
@@ -123,14 +123,14 @@ class NotedCells:
             run.files.update(dict.fromkeys(self._frames.of(df).files))
 
     @_never_raises
-    def drop(self, run: NotedCell | None) -> None:
+    def drop(self, run: CellRun | None) -> None:
         """End a cell that has left no program, if it has not ended: it has raised."""
         if run is not None and run in self._open:
             self._open.remove(run)
             self.records.note_exception(run.record.cell)
 
     @_never_raises
-    def end(self, run: NotedCell | None, program: Program, *, raised: bool = False) -> None:
+    def end(self, run: CellRun | None, program: Program, *, raised: bool = False) -> None:
         """End a cell that has not ended, and add it to the table."""
         if run is None or run not in self._open:
             return
@@ -163,11 +163,11 @@ class NotedCells:
             around.before = self._addresses()
 
     @property
-    def current(self) -> NotedCell | None:
+    def current(self) -> CellRun | None:
         """The innermost cell that is being recorded."""
         return self._open[-1] if self._open else None
 
-    def _defined(self, run: NotedCell) -> dict[str, ValueFact]:
+    def _defined(self, run: CellRun) -> dict[str, ValueFact]:
         """Return the values that a cell has left under the names that it has bound, or whose values it has changed."""
         names, reads, defines = self._shell.user_ns, run.record.reads, {}
         for name in run.names.changes & names.keys():
