@@ -19,8 +19,8 @@ from flinkmagic.graph.transformations import SourceTransformation
 from flinkmagic.simulation.arguments import SIMULATION_ARGUMENTS
 from flinkmagic.simulation.faults import parse_duration
 from flinkmagic.simulation.gantt import gantt_svg
-from flinkmagic.simulation.request import simulation_options
-from flinkmagic.simulation.simulation import SimulationOptions, SimulationResult, simulate
+from flinkmagic.simulation.options import SimulationOptions, simulation_options
+from flinkmagic.simulation.simulation import SimulationResult, simulate
 from flinkmagic.simulation.timeline import timeline_text
 
 FORMATS = ("text", "json", "svg")

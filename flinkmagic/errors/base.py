@@ -26,8 +26,12 @@ class UserError(FlinkMagicError):
         characters that change the direction of text are written out.
         """
         told = "\n".join([str(self), *getattr(self, "__notes__", ())])
-        text = "".join(c if c == "\n" or c.isprintable() else f"⟨U+{ord(c):04X}⟩" for c in told.expandtabs(4))
-        return [f"{type(self).__name__}: {text}"]
+        return [f"{type(self).__name__}: {lines_written_out(told.expandtabs(4))}"]
+
+
+def lines_written_out(text: str) -> str:
+    """Return a text in which characters that cannot be printed, other than line ends, are written ``⟨U+202E⟩``."""
+    return "".join(char if char == "\n" or char.isprintable() else f"⟨U+{ord(char):04X}⟩" for char in text)
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from flinkmagic.session.compiled_graph import CompiledGraph
 from flinkmagic.simulation.gantt import gantt_svg
-from flinkmagic.simulation.request import simulation_options
+from flinkmagic.simulation.options import simulation_options
 from flinkmagic.simulation.simulation import simulate
 from flinkmagic.simulation.timeline import Timeline, timeline_text
 from flinkmagic.simulation.what_if import what_if

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
+from flinkmagic.errors.base import lines_written_out
 from flinkmagic.simulation.timeline import TaskSpan, Timeline
 
 _COLOURS = (
@@ -17,11 +18,7 @@ _STEPS = (1, 2, 5)
 
 def _shown(text: str) -> str:
     """Return text as an element's content; what XML cannot hold, or what reverses text, is written out."""
-    return escape(_visible(text))
-
-
-def _visible(text: str) -> str:
-    return "".join(char if char == "\n" or char.isprintable() else f"⟨U+{ord(char):04X}⟩" for char in text)
+    return escape(lines_written_out(text))
 
 
 def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,10 @@ from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.failover.restart_strategy import (
-    FixedDelayRestartBackoffTimeStrategy,
-    RestartBackoffTimeStrategy,
-    RestartStrategyFactory,
-)
 from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
-from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
+from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
@@ -32,46 +26,13 @@ from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, SchedulerNG
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.simulation.fault_injector import FaultInjector
 from flinkmagic.simulation.faults import Fault
+from flinkmagic.simulation.options import SimulationOptions
 from flinkmagic.simulation.task_times import SampledTaskTimes
 from flinkmagic.simulation.timeline import Timeline, timeline_of
 from flinkmagic.simulation.virtual_cluster import VirtualCluster
 
 _CREATED = ExecutionState.CREATED.value
 _TERMINAL = tuple(state.value for state in ExecutionState if state.is_terminal)
-
-
-def _three_times(_clock: Clock, _random: random.Random) -> RestartBackoffTimeStrategy:
-    return FixedDelayRestartBackoffTimeStrategy(3, 1_000.0)
-
-
-@dataclass(frozen=True)
-class SimulationOptions:
-    """The cluster, the job's behaviour, and the faults."""
-
-    task_managers: int = 1
-    slots: int = 4
-    seed: int = 0
-    task_ms: float = 1_000.0
-    """How long a task works, approximately."""
-    task_ms_by_name: Mapping[str, float] = field(default_factory=dict)
-    """The same for single vertices or operators."""
-    measured_ms: Mapping[int, float] | None = None
-    """The same for single execution vertices, exactly."""
-    spread: float = 0.2
-    endless: frozenset[int] = frozenset()
-    """The ids of operators without an end."""
-    run_for_ms: float = 60_000.0
-    """After this time a job with such operators is cancelled."""
-    initialization_ms: float = 20.0
-    latency_ms: float = 1.0
-    evenly_spread: bool = False
-    restart_strategy: RestartStrategyFactory = _three_times
-    failover_strategy: str = "region"
-    input_dependency: InputDependencyConstraint | None = None
-    faults: Sequence[Fault] = ()
-    slot_timeout_ms: float = 10_000.0
-    heartbeat_interval_ms: float = 1_000.0
-    heartbeat_timeout_ms: float = 5_000.0
 
 
 @dataclass(frozen=True)
@@ -123,26 +84,9 @@ class Simulation:
         self.options = options
         self.execution_graph: ExecutionGraph = build_execution_graph(job_graph)
         constraint = options.input_dependency or job_graph.settings.input_dependency_constraint
-        times = SampledTaskTimes(
-            self.execution_graph,
-            seed=options.seed,
-            default_ms=options.task_ms,
-            by_name=options.task_ms_by_name,
-            measured_ms=options.measured_ms,
-            spread=options.spread,
-            endless=options.endless,
-            initialization_ms=options.initialization_ms,
-            waits_for_any=constraint is InputDependencyConstraint.ANY,
-        )
-        self.cluster = VirtualCluster(
-            times,
-            seed=options.seed,
-            latency_ms=options.latency_ms,
-            evenly_spread=options.evenly_spread,
-            start_up_ms=options.slot_timeout_ms,
-            heartbeat_interval_ms=options.heartbeat_interval_ms,
-            heartbeat_timeout_ms=options.heartbeat_timeout_ms,
-        )
+        waits_for_any = constraint is InputDependencyConstraint.ANY
+        times = SampledTaskTimes(self.execution_graph, options, waits_for_any=waits_for_any)
+        self.cluster = VirtualCluster(times, options)
         self.injector = FaultInjector(self.cluster, options.faults)
         self.scheduler: SchedulerNG
         self.job_master: JobMaster
@@ -169,12 +113,9 @@ class Simulation:
         on_over: OnCompletion,
     ) -> JobMaster:
         """Make the job's master."""
-        options = self.options
         self.job_master = self.cluster.add_job_master(
             self.execution_graph,
             self._make_scheduler,
-            slot_timeout_ms=options.slot_timeout_ms,
-            heartbeat=HeartbeatOptions(options.heartbeat_interval_ms, options.heartbeat_timeout_ms),
             listeners=(*listeners, *self._listeners),
             on_over=on_over,
         )

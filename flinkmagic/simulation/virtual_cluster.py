@@ -21,6 +21,7 @@ from flinkmagic.scheduling.slot_pool_service import (
 )
 from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway
 from flinkmagic.scheduling.slots.resource_manager import ResourceManager
+from flinkmagic.simulation.options import SimulationOptions
 from flinkmagic.simulation.rpc import Channel
 from flinkmagic.simulation.shuffle_environment import ShuffleEnvironment
 from flinkmagic.simulation.simulated_task import TaskTimes
@@ -28,29 +29,9 @@ from flinkmagic.simulation.simulated_task_executor import SimulatedTaskExecutor
 
 
 class VirtualCluster:
-    """A session cluster: its executors exist before any job, and its resource manager knows them.
+    """A session cluster: its executors exist before any job, and its resource manager knows them."""
 
-    Parameters
-    ----------
-    latency_ms : float
-        How long messages take, approximately.
-    start_up_ms : float
-        How long the resource manager waits for executors before it rejects requirements.
-    heartbeat_interval_ms, heartbeat_timeout_ms : float
-        Intervals of the resource manager.
-    """
-
-    def __init__(
-        self,
-        times: TaskTimes,
-        *,
-        seed: int,
-        latency_ms: float,
-        evenly_spread: bool,
-        start_up_ms: float,
-        heartbeat_interval_ms: float,
-        heartbeat_timeout_ms: float,
-    ) -> None:
+    def __init__(self, times: TaskTimes, options: SimulationOptions) -> None:
         self.clock = ManualClock()
         self.main_thread = ManualMainThreadExecutor(self.clock)
         self.event_log = JobEventLog(self.clock)
@@ -63,16 +44,16 @@ class VirtualCluster:
         self.started_slots: dict[tuple[str, int], None] = {}
         """All slots that ever existed, as (executor, number)."""
         self._times = times
-        self._latency_ms = latency_ms
-        self._random = random.Random(f"network/{seed}")
+        self._options = options
+        self._random = random.Random(f"network/{options.seed}")
         self.resource_manager = ResourceManager(
             clock=self.clock,
             main_thread=self.main_thread,
             event_log=self.event_log,
-            evenly_spread=evenly_spread,
-            start_up_ms=start_up_ms,
-            heartbeat_interval_ms=heartbeat_interval_ms,
-            heartbeat_timeout_ms=heartbeat_timeout_ms,
+            evenly_spread=options.evenly_spread,
+            start_up_ms=options.slot_timeout_ms,
+            heartbeat_interval_ms=options.heartbeat_interval_ms,
+            heartbeat_timeout_ms=options.heartbeat_timeout_ms,
         )
 
     def add_job_master(
@@ -80,15 +61,11 @@ class VirtualCluster:
         execution_graph: ExecutionGraph,
         scheduler_factory: SchedulerNGFactory,
         *,
-        slot_timeout_ms: float,
-        heartbeat: HeartbeatOptions,
         listeners: Sequence[JobListener],
         on_over: OnCompletion,
     ) -> JobMaster:
-        """Make a job's master, which executors know until the job is over.
-
-        `slot_timeout_ms` is how long its requests wait for slots; the others are the master's own parameters.
-        """
+        """Make a job's master, which executors know until the job is over."""
+        options = self._options
 
         def over(info: ExecutionGraphInfo) -> None:
             del self.job_masters[execution_graph.job_id]
@@ -96,7 +73,7 @@ class VirtualCluster:
 
         factory = DefaultSlotPoolServiceSchedulerFactory(
             execution_graph, self.main_thread, self.clock, self.event_log, scheduler_factory,
-            slot_request_timeout_ms=slot_timeout_ms, batch_slot_timeout_ms=slot_timeout_ms,
+            slot_request_timeout_ms=options.slot_timeout_ms, batch_slot_timeout_ms=options.slot_timeout_ms,
         )  # fmt: skip
         master = self.job_masters[execution_graph.job_id] = JobMaster(
             execution_graph,
@@ -105,7 +82,7 @@ class VirtualCluster:
             factory=factory,
             resource_manager=self.resource_manager,
             event_log=self.event_log,
-            heartbeat=heartbeat,
+            heartbeat=HeartbeatOptions(options.heartbeat_interval_ms, options.heartbeat_timeout_ms),
             listeners=listeners,
             on_over=over,
         )
@@ -150,4 +127,4 @@ class VirtualCluster:
         self.executors.pop(resource_id).fall_silent()
 
     def _channel(self) -> Channel:
-        return Channel(self.main_thread, self.clock.now_ms, self._latency_ms, self._random)
+        return Channel(self.main_thread, self.clock.now_ms, self._options.latency_ms, self._random)

@@ -10,7 +10,8 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.simulation.gantt import gantt_svg
-from flinkmagic.simulation.simulation import SimulationOptions, SimulationResult, simulate
+from flinkmagic.simulation.options import SimulationOptions
+from flinkmagic.simulation.simulation import SimulationResult, simulate
 from flinkmagic.simulation.timeline import Timeline, timeline_of, timeline_text
 
 _FINISHED, _RUNNING, _DEPLOYING = ExecutionState.FINISHED, ExecutionState.RUNNING, ExecutionState.DEPLOYING

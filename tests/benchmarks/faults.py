@@ -22,7 +22,8 @@ from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strate
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from flinkmagic.simulation.faults import CancelJob, FailJob, FailTask, Fault, SuspendJob, random_faults
-from flinkmagic.simulation.simulation import Simulation, SimulationOptions, SimulationResult
+from flinkmagic.simulation.options import SimulationOptions
+from flinkmagic.simulation.simulation import Simulation, SimulationResult
 from tests.benchmarks._random_topologies import random_job
 from tests.simulation.invariants import ClusterInvariants
 from tests.simulation.trace import TraceRecorder

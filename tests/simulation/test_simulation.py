@@ -28,7 +28,8 @@ from flinkmagic.simulation.faults import (
     SilenceTaskManager,
     SuspendJob,
 )
-from flinkmagic.simulation.simulation import Simulation, SimulationOptions, SimulationResult, simulate
+from flinkmagic.simulation.options import SimulationOptions
+from flinkmagic.simulation.simulation import Simulation, SimulationResult, simulate
 from flinkmagic.simulation.timeline import TaskSpan
 from tests.simulation.invariants import ClusterInvariants
 

@@ -7,7 +7,8 @@ import pytest
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
-from flinkmagic.simulation.simulation import SimulationOptions, simulate
+from flinkmagic.simulation.options import SimulationOptions
+from flinkmagic.simulation.simulation import simulate
 from flinkmagic.simulation.what_if import measured_work_ms, what_if
 
 

@@ -1,14 +1,16 @@
-"""Turns the words given to `flinkmagic simulate` and `%flinksim` into the options of a simulation."""
+"""The options of a simulation, and how to read them from the words of `flinkmagic simulate` and `%flinksim`."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
+from flinkmagic.scheduling.failover.restart_strategy import RestartStrategyFactory, parse_restart_strategy
 from flinkmagic.simulation.arguments import RESTART_STRATEGY
 from flinkmagic.simulation.faults import (
     Fault,
@@ -17,9 +19,42 @@ from flinkmagic.simulation.faults import (
     parse_task_manager_loss,
     random_faults,
 )
-from flinkmagic.simulation.simulation import SimulationOptions
 
 DEFAULT_TASK_MS = 1_000.0
+_THREE_TIMES = parse_restart_strategy(RESTART_STRATEGY)
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """The cluster, the job's behaviour, and the faults."""
+
+    task_managers: int = 1
+    slots: int = 4
+    seed: int = 0
+    task_ms: float = DEFAULT_TASK_MS
+    """How long a task works, approximately."""
+    task_ms_by_name: Mapping[str, float] = field(default_factory=dict)
+    """The same for single vertices or operators."""
+    measured_ms: Mapping[int, float] | None = None
+    """The same for single execution vertices, exactly."""
+    spread: float = 0.2
+    """The largest random change of a time, as a fraction of it."""
+    endless: frozenset[int] = frozenset()
+    """The ids of operators without an end."""
+    run_for_ms: float = 60_000.0
+    """After this time a job with such operators is cancelled."""
+    initialization_ms: float = 20.0
+    latency_ms: float = 1.0
+    """How long messages take, approximately."""
+    evenly_spread: bool = False
+    restart_strategy: RestartStrategyFactory = _THREE_TIMES
+    failover_strategy: str = "region"
+    input_dependency: InputDependencyConstraint | None = None
+    faults: Sequence[Fault] = ()
+    slot_timeout_ms: float = 10_000.0
+    """How long a job waits for slots, and the resource manager for executors before it rejects requirements."""
+    heartbeat_interval_ms: float = 1_000.0
+    heartbeat_timeout_ms: float = 5_000.0
 
 
 def simulation_options(

@@ -12,7 +12,7 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.simulation.faults import FailTask, LoseTaskManager
-from flinkmagic.simulation.request import simulation_options
+from flinkmagic.simulation.options import simulation_options
 
 
 @pytest.fixture
