@@ -20,6 +20,7 @@ from flinkmagic.capturing.source_code.cell_labels import remember
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.capturing import SparkConnectSessionError
+from flinkmagic.errors.usage import InvalidValueError
 
 
 class capture:  # noqa: N801 - reads as the statement that it is used in
@@ -55,6 +56,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     ------
     SparkConnectSessionError
         For a Spark Connect session.
+    InvalidValueError
+        If there is no such mode, or if it is one that deploys and nothing listens.
     DriverClassesRefusedError
         If the session's JVM does not compile our Java classes. The block is not run.
 
@@ -80,6 +83,9 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
+        modes = [each.value for each in CaptureMode if listener is not None or not each.deploys]
+        if mode not in modes:
+            raise InvalidValueError(str(mode), f"one of {', '.join(modes)}", "mode")
         self._program = Program(
             spark,
             name=name,

@@ -62,7 +62,7 @@ class CaptureListener:
     """Answers a capture's questions and hears of its events, on the thread of the line that runs.
 
     By default the methods note nothing, and actions and reads run as in a plain cell. A capture whose mode deploys
-    needs `run_pending`, and `start_stream` if that mode is streaming.
+    needs a listener with `run_pending`, and with `start_stream` if that mode is streaming.
     """
 
     def awaited(self) -> Iterable[DeferredWrite]:

@@ -12,6 +12,7 @@ import pytest
 from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.results import name_results
 from flinkmagic.errors.capturing import SparkConnectSessionError
+from flinkmagic.errors.usage import InvalidValueError
 
 exact = pytest.mark.skipif(sys.version_info < (3, 11), reason="positions of calls are known since Python 3.11")
 
@@ -269,3 +270,9 @@ def test_a_connect_session_is_refused() -> None:
     SparkSession.__module__ = "pyspark.sql.connect.session"
     with pytest.raises(SparkConnectSessionError, match="Spark Connect session: it has no SparkContext"):
         capture(SparkSession())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("mode", "told"), [("run", "'run'"), ("soon", "'soon'")])
+def test_a_mode_that_deploys_needs_a_listener(spark: Any, mode: str, told: str) -> None:
+    with pytest.raises(InvalidValueError, match=rf"^mode must be one of batch, streaming, not {told}\.$"):
+        capture(spark, mode=mode)
