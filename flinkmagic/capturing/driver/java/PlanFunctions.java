@@ -130,11 +130,13 @@ public class PlanFunctions {
         } else if (value instanceof scala.collection.Iterable) {
             addAll(((scala.collection.Iterable) value).iterator(), open);
         } else if (value instanceof Object[]) {
-            for (int i = 0; i < ((Object[]) value).length; i++) {
-                add(((Object[]) value)[i], open);
+            for (Object each : (Object[]) value) {
+                add(each, open);
             }
         } else if (isClosure(name) || startsWithAny(name, HOLDERS)) {
-            addFields(value, open);
+            for (Object each : held(value, null)) {
+                add(each, open);
+            }
         } else if (value instanceof Product) {
             addAll(((Product) value).productIterator(), open);
         }
@@ -198,18 +200,20 @@ public class PlanFunctions {
         }
     }
 
-    private static void addFields(Object value, ArrayDeque open) throws Exception {
-        for (Class type = value.getClass(); type != null; type = type.getSuperclass()) {
+    /** What the fields of an object hold that are no numbers, without those of a class that it extends, and of Java's. */
+    private static ArrayList<Object> held(Object object, Class without) throws Exception {
+        ArrayList<Object> found = new ArrayList<Object>();
+        Class type = object.getClass();
+        for (; type != without && !type.getName().startsWith("java."); type = type.getSuperclass()) {
             Field[] fields = type.getDeclaredFields();
             for (Field each : fields) {
-                if (Modifier.isStatic(each.getModifiers()) || each.getType().isPrimitive()
-                        || type.getName().startsWith("java.")) {
-                    continue;
+                if (!Modifier.isStatic(each.getModifiers()) && !each.getType().isPrimitive()) {
+                    each.setAccessible(true);
+                    found.add(each.get(object));
                 }
-                each.setAccessible(true);
-                add(each.get(value), open);
             }
         }
+        return found;
     }
 
     private void lineage(RDD first) throws Exception {
@@ -236,18 +240,10 @@ public class PlanFunctions {
 
     /** What an RDD was given to run: fields that hold functions, Python's among them. */
     private void code(RDD rdd) throws Exception {
-        for (Class type = rdd.getClass(); type != RDD.class && type != null; type = type.getSuperclass()) {
-            Field[] fields = type.getDeclaredFields();
-            for (Field each : fields) {
-                if (Modifier.isStatic(each.getModifiers()) || each.getType().isPrimitive()) {
-                    continue;
-                }
-                each.setAccessible(true);
-                Object held = each.get(rdd);
-                if (held instanceof PythonFunction || (held != null && isFunction(held.getClass())
-                        && !(held instanceof scala.collection.Iterable))) {
-                    walk(held);
-                }
+        for (Object each : held(rdd, RDD.class)) {
+            if (each instanceof PythonFunction || (each != null && isFunction(each.getClass())
+                    && !(each instanceof scala.collection.Iterable))) {
+                walk(each);
             }
         }
     }
