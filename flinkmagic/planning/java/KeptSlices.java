@@ -514,9 +514,9 @@ public class KeptSlices {
     /** A range of each partition, counted over the bytes of its files. */
     private static scala.collection.immutable.Vector ranges(FilePartition[] layout, long[] from, long[] to)
             throws Exception {
-        ArrayList made = new ArrayList();
+        ArrayList<FilePartition> made = new ArrayList<FilePartition>();
         for (int i = 0; i < layout.length; i++) {
-            ArrayList files = new ArrayList();
+            ArrayList<PartitionedFile> files = new ArrayList<PartitionedFile>();
             long start = 0;
             PartitionedFile[] all = layout[i].files();
             for (PartitionedFile file : all) {

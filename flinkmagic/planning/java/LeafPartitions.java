@@ -171,7 +171,7 @@ public class LeafPartitions {
     }
 
     private static Seq withoutSubqueries(Seq filters) {
-        ArrayList kept = new ArrayList();
+        ArrayList<Expression> kept = new ArrayList<Expression>();
         Iterator all = filters.iterator();
         while (all.hasNext()) {
             Expression filter = (Expression) all.next();

@@ -287,7 +287,7 @@ public class LogicalCuts {
     }
 
     private LogicalPlan withNewChildren(LogicalPlan plan) throws Exception {
-        ArrayList children = new ArrayList();
+        ArrayList<LogicalPlan> children = new ArrayList<LogicalPlan>();
         boolean changed = false;
         Iterator old = plan.children().iterator();
         while (old.hasNext()) {
@@ -303,7 +303,7 @@ public class LogicalCuts {
     }
 
     private LogicalPlan withNewSubqueries(LogicalPlan plan) throws Exception {
-        IdentityHashMap replaced = new IdentityHashMap();
+        IdentityHashMap<LogicalPlan, LogicalPlan> replaced = new IdentityHashMap<LogicalPlan, LogicalPlan>();
         Iterator subqueries = plan.subqueries().iterator();
         while (subqueries.hasNext()) {
             LogicalPlan subquery = (LogicalPlan) subqueries.next();

@@ -48,7 +48,7 @@ public class PlanKinds {
     /** A lineage that was never cut by a checkpoint may be endless. */
     private static void addLineage(RDD rdd, List left, StringBuilder found, int most) {
         ArrayList waiting = new ArrayList();
-        IdentityHashMap seen = new IdentityHashMap();
+        IdentityHashMap<RDD, RDD> seen = new IdentityHashMap<RDD, RDD>();
         waiting.add(rdd);
         while (!waiting.isEmpty() && seen.size() < most) {
             RDD next = (RDD) waiting.remove(waiting.size() - 1);

@@ -64,7 +64,7 @@ public class PlanReader {
         this.records = new ArrayList();
         leaves.prepare(root, scope);
         Integer number = visit(root);
-        Map answer = new LinkedHashMap();
+        Map<String, Object> answer = new LinkedHashMap<String, Object>();
         answer.put("root", number);
         answer.put("nodes", records);
         ByteArrayOutputStream deflated = new ByteArrayOutputStream();
@@ -107,7 +107,7 @@ public class PlanReader {
         Integer number = Integer.valueOf(nodes.size());
         numbers.put(plan, number);
         nodes.add(plan);
-        Map record = new LinkedHashMap();
+        Map<String, Object> record = new LinkedHashMap<String, Object>();
         records.add(record);
         record.put("number", number);
         record.put("class", plan.getClass().getName());
@@ -185,7 +185,7 @@ public class PlanReader {
     }
 
     private static List outputIds(SparkPlan plan) {
-        List found = new ArrayList();
+        List<Long> found = new ArrayList<Long>();
         Iterator output = ((QueryPlan) plan).output().iterator();
         while (output.hasNext()) {
             found.add(Long.valueOf(((Attribute) output.next()).exprId().id()));

@@ -398,7 +398,7 @@ public class PlanRebuilder {
     }
 
     private SparkPlan withNewChildren(SparkPlan plan) throws Exception {
-        ArrayList children = new ArrayList();
+        ArrayList<SparkPlan> children = new ArrayList<SparkPlan>();
         boolean changed = false;
         Iterator old = plan.children().iterator();
         while (old.hasNext()) {
@@ -417,8 +417,8 @@ public class PlanRebuilder {
 
     /** In two steps through a wrapper: transformExpressions, too, keeps expressions that are equal. */
     private SparkPlan withNewSubqueries(SparkPlan plan) throws Exception {
-        IdentityHashMap wrapped = new IdentityHashMap();
-        IdentityHashMap unwrapped = new IdentityHashMap();
+        IdentityHashMap<SparkPlan, SparkPlan> wrapped = new IdentityHashMap<SparkPlan, SparkPlan>();
+        IdentityHashMap<SparkPlan, SparkPlan> unwrapped = new IdentityHashMap<SparkPlan, SparkPlan>();
         Iterator subqueries = plan.subqueries().iterator();
         while (subqueries.hasNext()) {
             SparkPlan subquery = (SparkPlan) subqueries.next();

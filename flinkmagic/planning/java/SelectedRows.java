@@ -18,7 +18,7 @@ public class SelectedRows {
 
     /** The columns, marked. */
     public static scala.collection.immutable.Vector marked(Seq columns, String which) {
-        ArrayList words = new ArrayList();
+        ArrayList<String> words = new ArrayList<String>();
         words.add(MARK);
         words.add(which);
         ArrayList marked = new ArrayList();

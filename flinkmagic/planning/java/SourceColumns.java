@@ -51,7 +51,7 @@ public class SourceColumns extends Rule {
         ArrayList<LogicalPlan> leaves = new ArrayList<LogicalPlan>();
         boolean hasCaches = !query.sparkSession().sharedState().cacheManager().isEmpty();
         PlanLeaves.add(hasCaches ? query.withCachedData() : query.analyzed(), leaves);
-        IdentityHashMap found = new IdentityHashMap();
+        IdentityHashMap<Object, LogicalPlan> found = new IdentityHashMap<Object, LogicalPlan>();
         for (LogicalPlan leaf : leaves) {
             if (leaf instanceof LogicalRelation && isText((LogicalRelation) leaf)) {
                 found.put(((LogicalRelation) leaf).relation(), leaf);
@@ -162,7 +162,7 @@ public class SourceColumns extends Rule {
         if (source != null) {
             return new SourceScan(rows, project, aggregate).over(source, below);
         }
-        ArrayList children = new ArrayList();
+        ArrayList<LogicalPlan> children = new ArrayList<LogicalPlan>();
         boolean changed = false;
         Iterator old = plan.children().iterator();
         while (old.hasNext()) {

@@ -262,7 +262,7 @@ public class SourceScan {
         } else {
             addNeeded(project != null ? project.expressions() : leaf.output(), computed, found);
         }
-        ArrayList positions = new ArrayList();
+        ArrayList<Integer> positions = new ArrayList<Integer>();
         for (int i = 0; i < leaf.output().size(); i++) {
             if (found.contains(((Attribute) leaf.output().apply(i)).exprId())) {
                 positions.add(Integer.valueOf(i));
@@ -316,7 +316,7 @@ public class SourceScan {
         if (aggregate == null) {
             return made;
         }
-        ArrayList child = new ArrayList();
+        ArrayList<LogicalPlan> child = new ArrayList<LogicalPlan>();
         child.add(made);
         LogicalPlan over = (LogicalPlan) PlanNodes.withChildren(aggregate, child);
         made = (LogicalPlan) over.transformExpressionsDown(new Replacement(new Computed(computed)));

@@ -43,7 +43,7 @@ public class FileListings {
      */
     public Map facts(int number) {
         PartitioningAwareFileIndex index = (PartitioningAwareFileIndex) indexes.get(number);
-        ArrayList roots = new ArrayList();
+        ArrayList<String> roots = new ArrayList<String>();
         boolean isFiltered = false;
         Iterator paths = index.rootPaths().iterator();
         while (paths.hasNext()) {
@@ -51,7 +51,7 @@ public class FileListings {
             roots.add(root.toString());
             isFiltered |= !index.matchPathPattern(new FileStatus(0L, false, 0, 0L, 0L, new Path(root, "any file")));
         }
-        Map facts = new HashMap();
+        Map<String, Object> facts = new HashMap<String, Object>();
         facts.put("roots", roots);
         facts.put("files", lines(index));
         facts.put("filtered", Boolean.valueOf(isFiltered));
@@ -76,7 +76,7 @@ public class FileListings {
 
     /** The first file of an index that is no longer what was listed; empty if all are. */
     private String changedSince(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
-        HashMap now = new HashMap();
+        HashMap<Path, Object> now = new HashMap<Path, Object>();
         Iterator files = index.allFiles().iterator();
         while (files.hasNext()) {
             FileStatus file = (FileStatus) files.next();

@@ -515,7 +515,7 @@ public class PlanKeys {
     }
 
     private void entries(Iterator entries, StringBuilder out, PlanFact fact) throws Exception {
-        TreeMap sorted = new TreeMap();
+        TreeMap<String, String> sorted = new TreeMap<String, String>();
         while (entries.hasNext()) {
             Tuple2 entry = (Tuple2) entries.next();
             StringBuilder key = new StringBuilder();
@@ -528,7 +528,7 @@ public class PlanKeys {
     }
 
     private void elements(Iterator elements, StringBuilder out, PlanFact fact) throws Exception {
-        ArrayList sorted = new ArrayList();
+        ArrayList<String> sorted = new ArrayList<String>();
         while (elements.hasNext()) {
             StringBuilder element = new StringBuilder();
             write(elements.next(), element, fact);
@@ -610,7 +610,7 @@ public class PlanKeys {
      */
     private String readingRdd(RDD rdd, StringBuilder kept, StringBuilder rows, PlanFact fact) throws Exception {
         boolean isLocal = true;
-        IdentityHashMap seen = new IdentityHashMap();
+        IdentityHashMap<RDD, RDD> seen = new IdentityHashMap<RDD, RDD>();
         ArrayList open = new ArrayList();
         open.add(rdd);
         while (!open.isEmpty()) {

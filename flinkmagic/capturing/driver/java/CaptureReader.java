@@ -60,7 +60,7 @@ public class CaptureReader {
 
     /** The current catalog and namespace, the SQL configuration and Hadoop's settings, as deflated JSON. */
     public byte[] state(SessionState state, SparkContext context) throws Exception {
-        Map facts = new LinkedHashMap();
+        Map<String, Object> facts = new LinkedHashMap<String, Object>();
         facts.put("catalog", state.catalogManager().currentCatalog().name());
         facts.put("namespace", Arrays.asList(state.catalogManager().currentNamespace()));
         facts.put("conf", texts(state.conf().getAllConfs()));
@@ -98,7 +98,7 @@ public class CaptureReader {
     /** What a command writes and where, as deflated JSON. */
     public byte[] fileWrite(InsertIntoHadoopFsRelationCommand command, SessionState state) throws Exception {
         FileFormat format = command.fileFormat();
-        Map facts = new LinkedHashMap();
+        Map<String, Object> facts = new LinkedHashMap<String, Object>();
         facts.put("path", command.outputPath().toString());
         facts.put("file", command.outputPath().getName());
         facts.put("mode", command.mode().toString());
@@ -147,7 +147,7 @@ public class CaptureReader {
     }
 
     private static List foldersElsewhere(CatalogTable table, SessionState state) {
-        List found = new ArrayList();
+        List<String> found = new ArrayList<String>();
         if (table.partitionColumnNames().isEmpty() || table.storage().locationUri().isEmpty()) {
             return found;
         }

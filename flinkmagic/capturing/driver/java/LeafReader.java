@@ -159,7 +159,7 @@ public class LeafReader {
     }
 
     private static List strings(Iterator objects) {
-        List found = new ArrayList();
+        List<String> found = new ArrayList<String>();
         while (objects.hasNext()) {
             found.add(objects.next().toString());
         }

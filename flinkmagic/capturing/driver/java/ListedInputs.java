@@ -40,7 +40,7 @@ public class ListedInputs {
             FileStatus now = (FileStatus) listing(listed.getPath(), conf).get(listed.getPath().getName());
             if (now == null || now.getLen() != listed.getLen()
                 || now.getModificationTime() != listed.getModificationTime()) {
-                Map entry = new LinkedHashMap();
+                Map<String, Object> entry = new LinkedHashMap<String, Object>();
                 entry.put("path", listed.getPath().toString());
                 entry.put("modified", now == null ? null : Long.valueOf(now.getModificationTime()));
                 found.add(entry);

@@ -79,7 +79,7 @@ public class PlanFunctions {
     }
 
     private byte[] answer() throws Exception {
-        Map facts = new LinkedHashMap();
+        Map<String, Object> facts = new LinkedHashMap<String, Object>();
         facts.put("functions", commands);
         facts.put("opaque", opaque);
         facts.put("broadcasts", broadcasts);

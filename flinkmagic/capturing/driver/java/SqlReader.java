@@ -93,7 +93,7 @@ public class SqlReader {
         }
         boolean isStatement =
             plan instanceof Command || plan instanceof ParsedStatement || STATEMENTS.contains(kind);
-        Map fact = new LinkedHashMap();
+        Map<String, Object> fact = new LinkedHashMap<String, Object>();
         fact.put("kind", kind);
         fact.put("is_statement", Boolean.valueOf(isStatement));
         fact.put("owner", Integer.valueOf(owner));
@@ -139,7 +139,7 @@ public class SqlReader {
         if (!(parts instanceof Iterable)) {
             return null;
         }
-        List name = new ArrayList();
+        List<String> name = new ArrayList<String>();
         Iterator each = ((Iterable) parts).iterator();
         while (each.hasNext()) {
             name.add(each.next().toString());
