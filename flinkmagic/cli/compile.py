@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkmagic.cli.scheduling_trace import scheduling_sections
 from flinkmagic.errors.base import UserError
@@ -17,6 +17,9 @@ from flinkmagic.errors.usage import FormatWithoutViewError, NoTopologyFileError,
 from flinkmagic.graph.compilation import Compilation, compile_topology
 from flinkmagic.graph.report import Section, report_graphs
 from flinkmagic.session.graph_names import VIEWS
+
+if TYPE_CHECKING:
+    from flinkmagic.display.snapshot import GraphView
 
 ANSWER_SUFFIX = ".golden.json"
 """The suffix of files that hold Flink's own answers; they are no topologies."""
@@ -115,7 +118,12 @@ def _renderer(view: str | None, form: str) -> Callable[[Compilation], str]:
 
 
 def _draw(compilation: Compilation, view: str, form: str) -> str:
-    if not _has(compilation, view):
+    from flinkmagic import display
+    from flinkmagic.display import execution_views, views
+
+    graphs = {"stream": compilation.stream_graph, "job": compilation.job_graph}
+    graph: Any = graphs.get(view, compilation.execution_graph)
+    if graph is None:
         assert compilation.refusal is not None
         raise compilation.refusal
     if form == "json":
@@ -125,27 +133,11 @@ def _draw(compilation: Compilation, view: str, form: str) -> str:
         else:
             section = report[f"{view}_graph"]
         return json.dumps(section, indent=1, ensure_ascii=False)
-    from flinkmagic import display
-
+    show: dict[str, Callable[[Any], GraphView]] = {
+        "stream": lambda stream_graph: views.stream_view(stream_graph, compilation.job_graph),
+        "job": views.job_view,
+        "execution": execution_views.execution_view,
+        "regions": execution_views.regions_view,
+    }
     draw = {"svg": display.to_svg, "dot": display.to_dot, "text": display.to_text}[form]
-    return draw(_graph_view(compilation, view)).rstrip("\n")
-
-
-def _has(compilation: Compilation, view: str) -> bool:
-    graph = {"stream": compilation.stream_graph, "job": compilation.job_graph}.get(view, compilation.execution_graph)
-    return graph is not None
-
-
-def _graph_view(compilation: Compilation, view: str) -> Any:
-    from flinkmagic.display import execution_views, views
-
-    if view == "stream":
-        assert compilation.stream_graph is not None
-        return views.stream_view(compilation.stream_graph, compilation.job_graph)
-    if view == "job":
-        assert compilation.job_graph is not None
-        return views.job_view(compilation.job_graph)
-    assert compilation.execution_graph is not None
-    if view == "execution":
-        return execution_views.execution_view(compilation.execution_graph)
-    return execution_views.regions_view(compilation.execution_graph)
+    return draw(show[view](graph)).rstrip("\n")
