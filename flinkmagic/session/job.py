@@ -157,7 +157,13 @@ class Job:
         return self._deployment.result(name)
 
     def release(self) -> None:
-        """Release kept rows and shuffle files; `result` then raises. Only after the job's end."""
+        """Release kept rows and shuffle files; `result` then raises.
+
+        Raises
+        ------
+        JobRunningError
+            If the job is not over.
+        """
         self.restore_names()
         self._deployment.release()
 
