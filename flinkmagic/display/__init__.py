@@ -15,7 +15,7 @@ from flinkmagic.names import imported_on_use
 if TYPE_CHECKING:
     from flinkmagic.display.dot import to_dot
     from flinkmagic.display.engine import warm_up
-    from flinkmagic.display.execution_views import execution_view, job_snapshot, regions_view
+    from flinkmagic.display.execution_views import execution_view, regions_view, states_by_vertex
     from flinkmagic.display.page import mime_bundle, to_html
     from flinkmagic.display.picture import to_svg
     from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, TaskView
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ErrorView": "snapshot", "GraphView": "snapshot", "JobSnapshot": "snapshot", "TaskView": "snapshot",
-    "execution_view": "execution_views", "job_snapshot": "execution_views", "regions_view": "execution_views",
+    "execution_view": "execution_views", "regions_view": "execution_views", "states_by_vertex": "execution_views",
     "job_view": "views", "stream_view": "views",
     "mime_bundle": "page", "to_html": "page", "progress_line": "text", "to_table": "text", "to_text": "text",
     "longest_line": "text",

@@ -1,24 +1,14 @@
-"""Views of an ExecutionGraph, live or archived, and its job's progress."""
+"""Views of an ExecutionGraph, live or archived."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from flinkmagic import amounts
-from flinkmagic.display.costs import VertexCost
-from flinkmagic.display.queries import QueryView
-from flinkmagic.display.snapshot import (
-    ClusterView,
-    EdgeView,
-    ErrorView,
-    GraphView,
-    JobSnapshot,
-    NodeView,
-    TaskView,
-)
+from flinkmagic.display.snapshot import ClusterView, EdgeView, GraphView, NodeView
 from flinkmagic.display.views import job_edge, vertex_nodes
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
@@ -32,48 +22,6 @@ def states_by_vertex(graph: AccessExecutionGraph) -> dict[str, bytes]:
     """Return the states of each job vertex's subtasks, one byte each."""
     codes = graph.state.astype(np.uint8, copy=False)
     return {v.id: codes[v.first : v.first + v.parallelism].tobytes() for v in graph.job_vertices}
-
-
-def job_snapshot(
-    graph: AccessExecutionGraph,
-    *,
-    status: str,
-    name: str | None = None,
-    elapsed_ms: float | None = None,
-    slots_used: int | None = None,
-    slots_total: int | None = None,
-    started_at_ms: float | None = None,
-    tasks: Sequence[TaskView] = (),
-    errors: Sequence[ErrorView] = (),
-    note: str = "",
-    reused: frozenset[str] = frozenset(),
-    facts: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
-    costs: Mapping[str, VertexCost] | None = None,
-    queries: Sequence[QueryView] = (),
-) -> JobSnapshot:
-    """Return a job's progress.
-
-    Parameters
-    ----------
-    graph : AccessExecutionGraph
-        The execution graph; an archived one where the scheduler works on another thread.
-    status : str
-        Name of the JobStatus.
-    tasks : sequence of TaskView
-        All task attempts, or those that changed since the snapshot before.
-    reused : frozenset of str
-        Ids of job vertices that did not run, because their results existed already.
-    facts : mapping of str to tuple of (str, str), optional
-        What the run has found out about each job vertex, by its id: readable names and values.
-    costs : mapping of str to VertexCost, optional
-        By the id of a job vertex, what its tasks cost.
-    queries : sequence of QueryView
-        The job's streaming queries.
-    """
-    return JobSnapshot(
-        name or graph.job_graph.name, status, elapsed_ms, states_by_vertex(graph), slots_used, slots_total,
-        started_at_ms, tuple(tasks), tuple(errors), note, reused, facts or {}, costs or {}, tuple(queries),
-    )  # fmt: skip
 
 
 def execution_view(graph: AccessExecutionGraph) -> GraphView:

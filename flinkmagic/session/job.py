@@ -16,7 +16,7 @@ from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeploymen
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
-from flinkmagic.display import ErrorView, JobSnapshot, TaskView, job_snapshot, palette
+from flinkmagic.display import ErrorView, JobSnapshot, TaskView, palette, states_by_vertex
 from flinkmagic.display.costs import costs
 from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
@@ -192,10 +192,10 @@ class Job:
         started_ms = min(info.status_timestamps.values())
         waiting = state.waiting_for
         ended_ms = info.status_timestamps[info.job_status] if info.job_status.is_terminal else info.at_ms
-        return job_snapshot(
-            info.archived_execution_graph,
-            status=info.job_status.value,
-            name=self.name,
+        return JobSnapshot(
+            self.name,
+            info.job_status.value,
+            states=states_by_vertex(info.archived_execution_graph),
             elapsed_ms=ended_ms - started_ms,
             # Spark reports a task's launch before the end of the core's last task.
             slots_used=min(state.slots_used, state.slots_total),

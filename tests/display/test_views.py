@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.display import execution_view, job_snapshot, job_view, regions_view, stream_view
+from flinkmagic.display import JobSnapshot, execution_view, job_view, regions_view, states_by_vertex, stream_view
 from flinkmagic.display.snapshot import OperatorLine
 from flinkmagic.display.views import merged
 from flinkmagic.graph.environment import StreamExecutionEnvironment
@@ -170,15 +170,20 @@ def test_snapshots_carry_the_states_of_the_execution_graph() -> None:
     _, job_graph, graph = compiled()
     for state in (ExecutionState.SCHEDULED, ExecutionState.DEPLOYING, ExecutionState.INITIALIZING):
         graph.transition(0, state, 1.0)
-    snapshot = job_snapshot(graph.archive(), status="RUNNING", elapsed_ms=5.0, slots_used=1, slots_total=4)
+    snapshot = JobSnapshot("delays", "RUNNING", states=states_by_vertex(graph.archive()))
     graph.transition(0, ExecutionState.RUNNING, 2.0)
     first = graph.job_vertices[0].id
     painted = job_view(job_graph).paint(snapshot)
-    assert snapshot.name == "delays"
     assert painted.node(first).state_counts == {"INITIALIZING": 1}
     assert snapshot.task_counts == {"CREATED": 12, "INITIALIZING": 1}
     assert stream_view(compiled()[0]).nodes[0].states == b""
-    assert job_view(job_graph).paint(job_snapshot(graph, status="RUNNING")).node(first).leading_state == "RUNNING"
+    assert (
+        job_view(job_graph)
+        .paint(JobSnapshot("delays", "RUNNING", states=states_by_vertex(graph)))
+        .node(first)
+        .leading_state
+        == "RUNNING"
+    )
 
 
 def test_a_node_that_nothing_was_said_of_goes_by_flinks_name() -> None:
