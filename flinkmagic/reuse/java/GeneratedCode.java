@@ -23,6 +23,7 @@ import java.util.zip.CRC32;
 import java.util.zip.DeflaterOutputStream;
 import java.util.zip.InflaterInputStream;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.sql.catalyst.expressions.codegen.ByteCodeStats;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator$;
@@ -83,11 +84,8 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
             }
         }
         file = new File(written);
-        Field generators = CodeGenerator$.class.getDeclaredField("cache");
-        generators.setAccessible(true);
-        Object outer = generators.get(CodeGenerator$.MODULE$);
-        Field inner = NonFateSharingCache.class.getDeclaredField("cache");
-        inner.setAccessible(true);
+        Object outer = Reflect.field(CodeGenerator$.class, "cache").get(CodeGenerator$.MODULE$);
+        Field inner = Reflect.field(NonFateSharingCache.class, "cache");
         sparks = (LoadingCache) inner.get(outer);
         Thread writer = new Thread(this, "flinkmagic-generated-code");
         writer.setDaemon(true);
@@ -177,9 +175,7 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
         if (!(loader instanceof ByteArrayClassLoader)) {
             return null;
         }
-        Field field = ByteArrayClassLoader.class.getDeclaredField("classes");
-        field.setAccessible(true);
-        return (Map) field.get(loader);
+        return (Map) Reflect.field(ByteArrayClassLoader.class, "classes").get(loader);
     }
 
     /** Whether classes name none but Java's, Spark's and each other. */
