@@ -31,9 +31,10 @@ from flinkmagic.errors.deployment import (
 from flinkmagic.errors.job_store import CheckpointInUseError, JobLedElsewhereError
 from flinkmagic.errors.usage import JobRunningError, UnknownNameError
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.job_graph import JobVertex
 from flinkmagic.planning.adaptive_stages import StageAdaptation
-from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
+from flinkmagic.planning.handles import StageHandle, stage_handle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.reuse.checkpoints import Checkpoints
@@ -194,8 +195,11 @@ class SparkDeployment(Deployment):
         self._drive.partition_bytes.update(self._taken_up.partition_bytes(self.execution_graph))
         for index in self._taken_up.results:
             self._drive.take_up(self.execution_graph.job_vertices[index])
-        self._observations.hold([one.job_vertex.operator_factory for one in self._vertices if one is not None])
+        self._observations.hold(stage_handle(one.job_vertex) for one in self._vertices if one is not None)
         return self._taken_up.recovered(self.execution_graph, self._drive.gateway_of(NO_TASK))
+
+    def _handle_of(self, vertex: ExecutionJobVertex) -> StageHandle:
+        return self._drive.state.members.stage_of(vertex.index).handle
 
     @property
     def _drive(self) -> StageDrive:
@@ -291,9 +295,7 @@ class SparkDeployment(Deployment):
             raise ResultLeftOutError(name, self._name)
         if not self._is_finished(vertex):
             raise ResultNotReadyError(name, str(self.status))
-        handle = vertex.job_vertex.operator_factory
-        assert isinstance(handle, ResultStageHandle)
-        return self._kept.frame(handle)
+        return self._kept.frame(self._handle_of(vertex))
 
     def failed_to_keep(self) -> list[PlannedBoundary]:
         """Return the boundaries for which alone the job has failed: plain Spark does not run the stage that failed.
@@ -311,14 +313,8 @@ class SparkDeployment(Deployment):
 
     def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
         """Return the boundaries whose rows are kept whole, each with a DataFrame of the user's session over them."""
-        found = []
-        for boundary, vertex in self._boundaries:
-            handle = vertex.job_vertex.operator_factory
-            if not boundary.is_whole:
-                continue
-            if isinstance(handle, BoundaryStageHandle) and self._kept.held(handle) and self._is_finished(vertex):
-                found.append((boundary, self._kept.frame(handle)))
-        return found
+        found = [(one, self._handle_of(vertex)) for one, vertex in self._boundaries if self._is_finished(vertex)]
+        return [(one, self._kept.frame(handle)) for one, handle in found if one.is_whole and self._kept.of(handle)]
 
     # -- inside ----------------------------------------------------------------------------------------
 
@@ -340,8 +336,8 @@ class SparkDeployment(Deployment):
                 _LOG.exception("A bug in flinkmagic: nothing of the job %r is retained; please report it.", self._name)
         finally:
             for vertex in self.execution_graph.job_vertices:
-                if isinstance(vertex.job_vertex.operator_factory, StageHandle):
-                    vertex.job_vertex.operator_factory.let_go()
+                if (handle := stage_handle(vertex.job_vertex)) is not None:
+                    handle.let_go()
 
     def _let_go(self) -> None:
         """Release the rows of a job that was cancelled, or never began."""

@@ -76,7 +76,7 @@ def is_out_of_room(error: BaseException) -> bool:
     return any(text in str(error) for text in _OUT_OF_ROOM)
 
 
-def computed_apart(names: str, cause: BaseException) -> str:
+def computed_unshared(names: str, cause: BaseException) -> str:
     """Return the note on a job that runs again without computing DataFrames once for several sinks."""
     reason = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
     return f"{names} could not be computed once for several sinks ({reason}): each sink computes it by itself"

@@ -11,7 +11,7 @@ from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.deployment import VertexFailedError
 
 if TYPE_CHECKING:
-    from flinkmagic.reuse.kept_answers import KeptAnswer
+    from flinkmagic.reuse.retained_answers import RetainedAnswer
     from flinkmagic.reuse.retained_results import RetainedResult
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
@@ -54,7 +54,7 @@ def jobs_table(
     return table(rows)
 
 
-def retained_table(results: Sequence[RetainedResult | KeptAnswer], graphs: Sequence[CompiledGraph]) -> str:
+def retained_table(results: Sequence[RetainedResult | RetainedAnswer], graphs: Sequence[CompiledGraph]) -> str:
     """Return what later runs need not compute again, and what they would compute of the graphs' last jobs, and why."""
     rows = [("result", "kind", "name", "size", "age", "last used", "graph", "for")]
     now = time.time()

@@ -68,10 +68,10 @@ def run_live(
             follow(graph, job, shown, detach=detach)
             break
         except JobFailedError:
-            apart = graph.run_apart()
-            if apart is None:
+            unshared = graph.run_unshared()
+            if unshared is None:
                 raise
-            job, at = apart, None
+            job, at = unshared, None
     job.check_starts()
     return job
 

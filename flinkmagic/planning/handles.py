@@ -1,17 +1,20 @@
 """Defines stage handles: what deployment needs to run one vertex of a planned job as one Spark stage.
 
 A handle is the ``operator_factory`` of its stage's last operator. The JVM objects behind it are made on first use
-(``exchange``, ``plan``, ...), because some can be made only after the stages below have run, and because a plan that is
+(`StageHandle.make`), because some can be made only after the stages below have run, and because a plan that is
 compiled and never run should cost nothing. Once made, they stay the same objects: a shuffle exchange that is submitted
 again keeps its shuffle id, so that Spark runs only what is missing. **A handle holds references to its objects; Spark's
 context cleaner can remove the shuffle files only once the handle (and the PlannedJob) is released.**
+
+A kind of handle is a class here, and nothing else: how its stage is run is its `run`, and whatever depends on the kind
+elsewhere is a fact of it. Calls of Spark's seen on 3.5.9 and 4.3.0.
 
 Common rules for code that runs a stage:
 
 - Use its own thread, with its job group, tags and pool set on it *before* any property that starts jobs is read.
   `StageHandle.starts_jobs_early` says whether reading it does so: the range exchange samples its child when its
   dependency is made, and that sampling belongs to the vertex.
-- Run a stage only after the stages that its vertex consumes: reading ``shuffle_dependency`` or executing a plan waits
+- Run a stage only after the stages that its vertex consumes: making a shuffle's dependency or executing a plan waits
   for broadcasts and subqueries below, and would start those that have not run.
 - ``tasks == 0``: Spark runs no task for this stage (its input has no partitions; Flink has no parallelism 0, so the
   vertex has one subtask). Do not submit a map stage then (Spark refuses one without partitions): it is finished
@@ -23,14 +26,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
+from flinkmagic.planning.plan_reader import name_of_run
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
+    from flinkmagic.graph.job_graph import JobVertex
     from flinkmagic.planning.user_writes import UserWrite
 
 __all__ = [
@@ -43,9 +49,15 @@ __all__ = [
     "ResultStageHandle",
     "ShuffleMapStageHandle",
     "StageHandle",
+    "StageHost",
+    "StoredRows",
     "SubqueryStageHandle",
     "WriteStageHandle",
+    "stage_handle",
 ]
+
+ResultKind = Literal["shuffle", "broadcast", "subquery", "boundary", "result", "write", "columns"]
+"""What a stage leaves behind for later jobs; columns are those of text sources, which no stage of its own makes."""
 
 
 class Once:
@@ -133,23 +145,86 @@ class ObservedQuery:
     """A Scala function that returns the metrics by name, as far as their operators have run."""
 
 
+class StoredRows(NamedTuple):
+    """Where Spark stores the rows of a stage that keeps them."""
+
+    builder: JavaObject
+    """The ``CachedRDDBuilder``: a pass over its ``cachedColumnBuffers()`` computes and stores the rows."""
+    plan: JavaObject
+    """The logical plan that reads them: for a result the `LogicalRDD` under which Spark's cache knows them."""
+    drop: Callable[[], object]
+    """Drops the rows; code that still reads them computes them again."""
+
+
+class StageHost(Protocol):
+    """The deployment that runs a handle, as the handle sees it."""
+
+    def write_shuffle(
+        self, dependency: JavaObject, written: Callable[[JavaObject], object] | None, ready: Callable[[], None]
+    ) -> tuple[int, ...]:
+        """Write what is missing of a shuffle, and return the bytes of each partition; none if it has no map tasks.
+
+        Parameters
+        ----------
+        written : callable or None
+            Takes the ``MapOutputStatistics``.
+        ready : callable
+            Called before anything goes to Spark.
+        """
+        ...
+
+    def batches(self, handle: StageHandle) -> JavaObject:
+        """Return the RDD over which a pass computes and keeps the handle's rows; start nothing."""
+        ...
+
+    def run_query(self, query_execution: JavaObject, name: str | None, target: JavaObject) -> None:
+        """Run a plan, or a pass over an RDD, as a query; without a name no listener sees it."""
+        ...
+
+    def run_users_query(
+        self, handle: QueryStageHandle, query: JavaObject, name: str, target: JavaObject, jsession: JavaObject | None
+    ) -> None:
+        """Do the same as a query of the user's.
+
+        Parameters
+        ----------
+        query : py4j.java_gateway.JavaObject
+            The command or query as it was analysed on the user's line.
+        jsession : py4j.java_gateway.JavaObject or None
+            The Java session in which the user asked for it; None means that of the job.
+        """
+        ...
+
+
 @dataclass(eq=False, kw_only=True)
 class StageHandle:
     """One Spark stage, not yet run."""
 
+    kind: ClassVar[ResultKind]
+    """What it leaves behind for later jobs."""
     is_map_stage: ClassVar[bool] = False
     """Whether Spark runs it as a map stage, the last one of its job."""
     keeps_each_task: ClassVar[bool] = False
     """Whether what a task made stays if another one fails: only those that are missing run again."""
+    keeps_rows: ClassVar[bool] = False
+    """Whether its rows are kept, by `keep`."""
     counts_output: ClassVar[bool] = False
     """Whether Spark counts the rows and bytes that its tasks write."""
     returns_output: ClassVar[bool] = False
     """Whether its rows go to the driver as its tasks' results."""
+    is_committed: ClassVar[bool] = False
+    """Whether what it has done stays done outside of Spark, whatever becomes of its job."""
+    is_made_again: ClassVar[bool] = False
+    """Whether another run needs another object of the JVM's: this one keeps a failure, or what was read."""
+    can_shrink: ClassVar[bool] = False
+    """Whether Spark, if the driver loses the object of its rows, makes it again of their blocks (`DriverBroadcast`)."""
 
     name: str
     """Short and readable, such as ``Exchange hashpartitioning(hour)``."""
     tasks: int
     """How many Spark will start for the whole stage; 0 if it will start none."""
+    made: Renewable = field(repr=False)
+    """The JVM's object, see `make`."""
     exact: bool = True
     """False if Spark decides the number only when it runs (dynamic partition pruning, a cached plan that runs
     adaptively): then ``tasks`` is what it would be if nothing were pruned or merged."""
@@ -159,6 +234,13 @@ class StageHandle:
     """Whether its tasks may wait for Python workers."""
     collected: Callable[[], None] | None = field(repr=False, default=None)
     """For a stage that observes something: call it when the stage is done, whatever runs again of it later."""
+    observed: ObservedQuery | None = field(repr=False, default=None)
+    """Set if it is the stage of a sink whose query observes something."""
+    written: Callable[[JavaObject], object] | None = field(repr=False, default=None)
+    """For an exchange, takes the ``MapOutputStatistics`` when it is written: its real size decides how later stages
+    join its rows, and with how many tasks they read it."""
+    columns: JavaObject | None = field(repr=False, default=None)
+    """Of rows that stay in the session, the attributes of the user's DataFrame; kept when the rest is released."""
     joins: Once = field(repr=False, default_factory=lambda: Once.of(()))
     """A tuple of JoinChoice, for `adaptation`."""
     merged: Once = field(repr=False, default_factory=lambda: Once.of(-1))
@@ -172,7 +254,7 @@ class StageHandle:
 
     @property
     def adaptation(self) -> StageAdaptation:
-        """How the stage's run differs from its plan. Ask only once the JVM's object is made."""
+        """How the stage's run differed from its plan. Ask only once the JVM's object is made."""
         tasks = self.merged()
         return StageAdaptation(self.joins(), None if tasks < 0 else tasks)
 
@@ -186,134 +268,127 @@ class StageHandle:
         """The Java session on which it was planned; None if any of the job's will do."""
         return None
 
+    @property
+    def slots(self) -> int:
+        """How many slots its pipelined region needs simultaneously: Spark runs one task in a slot."""
+        return sum(max(1, one.tasks) for one in (self, *self.upstream))
+
+    @property
+    def ends_its_job(self) -> bool:
+        """Whether the last stage of its Spark job is it, however many tasks that has."""
+        return self.is_map_stage or not self.exact
+
     def make(self) -> JavaObject:
         """Make the JVM's object, on the thread that runs the stage; if it exists, return it."""
-        raise NotImplementedError
+        return self.made()
+
+    def run(self, host: StageHost, ready: Callable[[], None]) -> tuple[int, ...] | None:
+        """Run the stage to its end on the calling thread; return the bytes of each partition of what it shuffles.
+
+        Parameters
+        ----------
+        ready : callable
+            Called before anything goes to Spark; it may raise.
+        """
+        raise TypeError(f"the stage {self.name!r} is not run by itself")
+
+    def keep(self, level: JavaObject | None) -> StoredRows:
+        """Give the rows a place where Spark stores them when they are computed; start nothing.
+
+        Parameters
+        ----------
+        level : py4j.java_gateway.JavaObject or None
+            The storage level that is asked for; None is Spark's default.
+        """
+        raise TypeError(f"the rows of {self.name!r} are not kept")
+
+    def taken_up(self, plan: JavaObject) -> JavaObject:
+        """Return the plan that reads rows which an earlier job has kept, and read by `plan`."""
+        return plan
 
     def renew(self) -> None:
-        """Prepare another run: what keeps a failure, or what was read, is made anew. No stage above it may have run."""
+        """Prepare another run, of its pipelined region too. No stage above it may have run."""
+        for one in self.upstream:
+            one.made.renew()
+        if self.upstream:
+            self.made.forget()
+        elif self.is_made_again:
+            self.made.renew()
+        self.row_metrics.forget()
 
     def let_go(self) -> None:
         """Release the JVM's objects: the stage will not run again, and what it made is held elsewhere, or gone."""
-        self.joins, self.merged, self.collected = Once.of(()), Once.of(-1), None
+        self.joins, self.merged = Once.of(()), Once.of(-1)
+        self.collected = self.observed = self.written = None
         self.row_metrics.let_go()
+        self.made.let_go()
 
 
 @dataclass(eq=False, kw_only=True)
 class ShuffleMapStageHandle(StageHandle):
     """A stage that writes a shuffle.
 
-    Run it: ``sc._jsc.sc().submitMapStage(handle.shuffle_dependency)``. The answer is a ``SimpleFutureAction`` of
-    ``MapOutputStatistics``; ``handle.shuffle_dependency.shuffleId()`` names the shuffle, and Spark's stage info carries
-    the same id.
+    It makes Spark's ``ShuffleDependency``, always the same object; Spark's stage info carries its ``shuffleId()``.
     """
 
+    kind = "shuffle"
     is_map_stage = keeps_each_task = counts_output = True
 
     output_partitions: int = 1
     """How many partitions the shuffle makes, which is the parallelism of its consumers."""
-    written: Callable[[JavaObject], None] | None = field(repr=False, default=None)
-    """Takes the ``MapOutputStatistics`` when the shuffle is written: its real size decides how later stages join its
-    rows, and with how many tasks they read it."""
-    dependency: Once = field(repr=False)
 
-    @property
-    def shuffle_dependency(self) -> JavaObject:
-        """Spark's ``ShuffleDependency``, always the same object."""
-        return self.dependency()
-
-    def make(self) -> JavaObject:
-        return self.dependency()
-
-    def let_go(self) -> None:
-        super().let_go()
-        self.written = None
-        self.dependency.let_go()
+    def run(self, host: StageHost, ready: Callable[[], None]) -> tuple[int, ...]:
+        sizes = host.write_shuffle(self.make(), self.written, ready) if self.tasks else ()
+        return sizes or (0,) * self.output_partitions
 
 
 @dataclass(eq=False, kw_only=True)
 class PipelinedStageHandle(StageHandle):
     """A stage whose rows its consumer reads while it writes them: both are stages of one Spark job.
 
-    It is not run by itself, but by the one stage of its pipelined region that has it as `upstream`. Ask for the
-    dependency before that stage is run, on the thread that runs it; Spark's stage info carries `shuffle_id`.
-
-    Spark runs a pipelined shuffle once: call `renew_region` before the region is run again.
+    It is not run by itself, but by the one stage of its pipelined region that has it as `upstream`. Make its
+    ``PipelinedShuffleDependency`` before that stage is run, on the thread that runs it; Spark's stage info carries
+    `shuffle_id`. Spark runs a pipelined shuffle once: it is another object when the region is renewed.
     """
 
     counts_output = True
 
-    dependency: Renewable = field(repr=False)
-
-    @property
-    def shuffle_dependency(self) -> JavaObject:
-        """Spark's ``PipelinedShuffleDependency``, the same object until the region is renewed."""
-        return self.dependency()
-
-    def make(self) -> JavaObject:
-        return self.dependency()
-
-    def let_go(self) -> None:
-        super().let_go()
-        self.dependency.let_go()
-
     @property
     def shuffle_id(self) -> int | None:
         """The number of the shuffle; None if it is not made."""
-        return int(self.dependency().shuffleId()) if self.dependency.is_made else None
+        return int(self.made().shuffleId()) if self.made.is_made else None
 
 
 @dataclass(eq=False, kw_only=True)
-class _ReturningStageHandle(StageHandle):
-    """A stage whose rows are collected to the driver. Once failed, it would report that failure to every caller."""
-
-    returns_output = True
-
-    made: Renewable = field(repr=False)
-
-    def make(self) -> JavaObject:
-        return self.made()
-
-    def renew(self) -> None:
-        self.made.renew()
-
-    def let_go(self) -> None:
-        super().let_go()
-        self.made.let_go()
-
-
-@dataclass(eq=False, kw_only=True)
-class BroadcastStageHandle(_ReturningStageHandle):
+class BroadcastStageHandle(StageHandle):
     """A stage that is collected to the driver and broadcast.
 
-    Run it: ``future = handle.exchange.relationFuture()``, a ``java.util.concurrent.Future`` that starts immediately on
-    Spark's own broadcast threads and inherits the job group, tags and properties of the calling thread; ``get()``
-    waits and raises what went wrong. ``handle.exchange.jobTag()`` (4.x; 3.5 uses ``runId()`` as the job group) is the
-    tag under which Spark runs it.
-
-    A broadcast that failed stays failed in its exchange: call `renew` before it is run again.
+    It makes Spark's ``BroadcastExchangeExec``, whose future runs on Spark's own broadcast threads under the job group,
+    tags and properties of the calling thread. A broadcast that failed stays failed in its exchange.
     """
 
-    @property
-    def exchange(self) -> JavaObject:
-        """Spark's ``BroadcastExchangeExec``, the same object until it is renewed."""
-        return self.made()
+    kind = "broadcast"
+    returns_output = is_made_again = can_shrink = True
+
+    def run(self, host: StageHost, ready: Callable[[], None]) -> None:
+        ready()
+        self.make().relationFuture().get()
 
 
 @dataclass(eq=False, kw_only=True)
-class SubqueryStageHandle(_ReturningStageHandle):
+class SubqueryStageHandle(StageHandle):
     """A stage whose rows are collected to the driver as the value of a subquery.
 
-    Run it: ``handle.subquery.executeCollect()`` blocks until its rows are there (it starts them on Spark's subquery
-    threads, which inherit the calling thread's job group). The operator that uses the value fetches it by itself.
-
-    A subquery that failed stays failed: call `renew` before it is run again.
+    It makes Spark's ``SubqueryExec``, whose rows are collected on Spark's subquery threads under the calling thread's
+    job group. The operator that uses the value fetches it by itself. A subquery that failed stays failed.
     """
 
-    @property
-    def subquery(self) -> JavaObject:
-        """Spark's ``SubqueryExec``, the same object until it is renewed."""
-        return self.made()
+    kind = "subquery"
+    returns_output = is_made_again = True
+
+    def run(self, host: StageHost, ready: Callable[[], None]) -> None:
+        ready()
+        self.make().executeCollect()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -322,45 +397,39 @@ class QueryStageHandle(StageHandle):
 
     query_execution: JavaObject = field(repr=False)
     """Planned on the job's clone of the session; for the SQL tab and listeners."""
-    made: Renewable = field(repr=False)
-    observed: ObservedQuery | None = field(repr=False, default=None)
-    """Set if the query of a sink observes something."""
 
     @property
     def session(self) -> JavaObject:
         return self.query_execution.sparkSession()
 
-    def make(self) -> JavaObject:
-        return self.made()
-
     def let_go(self) -> None:
         super().let_go()
-        self.query_execution = self.observed = None
-        self.made.let_go()
+        self.query_execution = None
 
 
 @dataclass(eq=False, kw_only=True)
 class WriteStageHandle(QueryStageHandle):
     """The stage that writes: the write's own command as Spark planned it, or that command over this job's last stage.
 
-    Run it: ``handle.plan.executeCollect()`` inside ``SQLExecution.withNewExecutionId(handle.query_execution, ...)``,
-    and call ``handle.user_write.refresh()`` when that has ended, successfully or not. Spark finds earlier stages
+    It makes the physical plan with the command on top, which reads what is kept by then. Spark finds earlier stages
     finished and skips them. The command decides about commit, overwrite and success files.
     """
 
-    counts_output = True
+    kind = "write"
+    counts_output = is_committed = is_made_again = True
 
-    user_write: UserWrite | None = field(repr=False, default=None)
+    user_write: UserWrite | None = field(repr=False)
+    """None once it is released."""
 
-    @property
-    def plan(self) -> JavaObject:
-        """The physical plan with the command on top, the same object until it is renewed."""
-        return self.made()
-
-    def renew(self) -> None:
-        """Make the next `plan` read what is kept by then: rows that it read may have been computed again."""
-        self.made.renew()
-        self.row_metrics.forget()
+    def run(self, host: StageHost, ready: Callable[[], None]) -> None:
+        user = self.user_write
+        assert user is not None
+        ready()
+        user.prepare(self.session)
+        try:
+            host.run_users_query(self, user.command, user.query_name, self.make(), user.spark._jsparkSession)
+        finally:
+            user.refresh()
 
     def let_go(self) -> None:
         super().let_go()
@@ -371,53 +440,70 @@ class WriteStageHandle(QueryStageHandle):
 class ResultStageHandle(QueryStageHandle):
     """The stage whose rows stay in the session as a DataFrame.
 
-    Run it: ``handle.plan.execute()`` inside ``SQLExecution.withNewExecutionId(...)`` is an ``RDD[InternalRow]`` that
-    starts no job of its own; a DataFrame over it (`LogicalRDD`, or ``internalCreateDataFrame(rdd, schema, false)``)
-    reads the finished shuffles below.
+    It makes the physical plan of the query, always the same object, whose RDD reads the finished shuffles below.
     """
 
-    keeps_each_task = True
+    kind = "result"
+    keeps_each_task = keeps_rows = True
 
     schema_json: str = ""
     """The user's schema, as ``StructType.fromJson`` reads it."""
-    columns: JavaObject | None = field(default=None, repr=False)
-    """The attributes of the user's DataFrame; kept when the rest is released."""
 
-    @property
-    def plan(self) -> JavaObject:
-        """The physical plan of the query, always the same object."""
-        return self.made()
+    def run(self, host: StageHost, ready: Callable[[], None]) -> None:
+        """Compute and keep the rows, as a query of the user's session."""
+        batches = host.batches(self)
+        if self.upstream:
+            # A job that reads the rows must not find the shuffles behind them: they are gone with this one.
+            batches.localCheckpoint()
+        ready()
+        query = self.query_execution.logical() if self.observed is None else self.observed.query
+        host.run_users_query(self, query, "collect", batches, None)
+
+    def keep(self, level: JavaObject | None) -> StoredRows:
+        session = self.session
+        schema = session.parseDataType(self.schema_json)
+        dataset = session.internalCreateDataFrame(self.make().execute(), schema, False)
+        dataset.persist(*(() if level is None else (level,)))
+        cache = session.sharedState().cacheManager()
+        builder = cache.lookupCachedData(dataset).get().cachedRepresentation().cacheBuilder()
+        builder.cachedColumnBuffers().setName(name_of_run("result"))
+        return StoredRows(builder, dataset.queryExecution().logical(), dataset.unpersist)
 
 
 @dataclass(eq=False, kw_only=True)
 class BoundaryStageHandle(QueryStageHandle):
     """The stage whose rows are kept for the stages of several sinks.
 
-    Run it: a pass over ``handle.relation.cacheBuilder().cachedColumnBuffers()`` (``count()``) computes the rows and
-    keeps them as Spark keeps those of a persisted DataFrame; the plans of its consumers read that very relation. Asking
-    for the batches may start jobs, as executing any plan may. ``clearCache(False)`` of the builder releases the rows.
+    It makes the ``InMemoryRelation`` of the rows, always over the same builder; the plans of its consumers read that
+    very relation. Asking for its batches may start jobs, as executing any plan may. The query is not the user's.
     """
 
-    keeps_each_task = True
-    is_users: ClassVar[bool] = False
-    """Whether the rows are the user's to drop."""
+    kind = "boundary"
+    keeps_each_task = keeps_rows = True
 
-    @property
-    def relation(self) -> JavaObject:
-        """The ``InMemoryRelation`` of the rows, always over the same builder."""
-        return self.made()
+    def run(self, host: StageHost, ready: Callable[[], None]) -> None:
+        batches = host.batches(self)
+        ready()
+        host.run_query(self.query_execution, None, batches)
+
+    def keep(self, level: JavaObject | None) -> StoredRows:
+        relation = self.make()
+        builder = relation.cacheBuilder()
+        return StoredRows(builder, relation, partial(builder.clearCache, False))
+
+    def taken_up(self, plan: JavaObject) -> JavaObject:
+        return self.make()
 
 
 @dataclass(eq=False, kw_only=True)
 class CacheStageHandle(BoundaryStageHandle):
-    """The stage that fills a cache of the user's; run like a boundary's, but the rows are never released by a job."""
+    """The stage that fills a cache of the user's; run like a boundary's, but the rows are the user's to drop."""
 
-    is_users = True
+    def keep(self, level: JavaObject | None) -> StoredRows:
+        return super().keep(level)._replace(drop=lambda: None)
 
 
-def renew_region(handle: StageHandle) -> None:
-    """Make the next run of a stage's pipelined region one of new shuffles."""
-    for one in handle.upstream:
-        one.dependency.renew()
-    if isinstance(handle, WriteStageHandle | ResultStageHandle | BroadcastStageHandle):
-        handle.made.forget()
+def stage_handle(vertex: JobVertex) -> StageHandle | None:
+    """Return the handle of a vertex's stage; None if the stage is another vertex's."""
+    handle = vertex.operator_factory
+    return handle if isinstance(handle, StageHandle) else None

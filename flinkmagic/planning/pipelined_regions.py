@@ -17,13 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flinkmagic.graph.exchange_mode import StreamExchangeMode
-from flinkmagic.planning.handles import (
-    BroadcastStageHandle,
-    PipelinedStageHandle,
-    ResultStageHandle,
-    ShuffleMapStageHandle,
-    WriteStageHandle,
-)
+from flinkmagic.planning.handles import PipelinedStageHandle, StageHandle
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCounts
 from flinkmagic.planning.plan_reader import BROADCAST_EXCHANGE, CACHED_SCAN, COLLECT_METRICS, SHUFFLE_EXCHANGE, PlanNode
 from flinkmagic.planning.stage_handles import StageHandles
@@ -47,7 +41,7 @@ _RDD_SCANS = frozenset({"ExternalRDDScanExec", "RDDScanExec"})
 class _SparkJob:
     """A stage that Spark runs as a job, with what it reads through shuffles."""
 
-    handle: WriteStageHandle | ResultStageHandle | BroadcastStageHandle
+    handle: StageHandle
     stages: tuple[Stage, ...]
     shuffles: tuple[int, ...]
 
@@ -101,8 +95,8 @@ def _spark_jobs(translator: Translator, sinks: Mapping[int, object]) -> Iterator
                 if translator.exchange_of(number).kind == SHUFFLE_EXCHANGE and number not in shuffles:
                     shuffles.append(number)
                     stages.append(below[number])
-        if isinstance(handle, WriteStageHandle | ResultStageHandle | BroadcastStageHandle):
-            yield _SparkJob(handle, tuple(stages), tuple(shuffles))
+        assert isinstance(handle, StageHandle)
+        yield _SparkJob(handle, tuple(stages), tuple(shuffles))
 
 
 def _pipeline(job: _SparkJob, translator: Translator, handles: StageHandles) -> None:
@@ -110,12 +104,12 @@ def _pipeline(job: _SparkJob, translator: Translator, handles: StageHandles) -> 
     for number in job.shuffles:
         partition = translator.partition_of(number)
         blocking = partition.input.operator_factory
-        assert isinstance(blocking, ShuffleMapStageHandle)
+        assert isinstance(blocking, StageHandle)
         upstream.append(handles.pipeline(translator.exchange_of(number), blocking))
         partition.input.operator_factory = upstream[-1]
         # What Flink's generator takes from ALL_EXCHANGES_PIPELINED, the mode of the environment.
         partition.exchange_mode = StreamExchangeMode.UNDEFINED
-    handles.lead(job.handle, upstream)
+    job.handle.upstream = tuple(upstream)
 
 
 class _Blocked:

@@ -137,17 +137,17 @@ class Provenance:
         for node in _bottom_up(nodes) if frames else nodes:
             if node.number in calls:
                 continue
-            of = _may_be_of(node, frames, given, calls) if made.isdisjoint(node.output) else frozenset()
-            if of == _RENUMBERED and has_text:  # a table that the text names
-                of = frozenset()
-            found = self._by_kind(node, lineage, anchors, parents, is_given=bool(of))
+            origin = _may_be_of(node, frames, given, calls) if made.isdisjoint(node.output) else frozenset()
+            if origin == _RENUMBERED and has_text:  # a table that the text names
+                origin = frozenset()
+            found = self._by_kind(node, lineage, anchors, parents, is_given=bool(origin))
             if found:
                 calls[node.number] = found
-            if of:
-                given[node.number] = of
+            if origin:
+                given[node.number] = origin
         self.direct.update(calls)
         _require(nodes, parents, calls)
-        given = {number: of for number, of in given.items() if number not in calls}
+        given = {number: origin for number, origin in given.items() if number not in calls}
         self._name(nodes, parents, given)
         _inherit([node for node in nodes if node.number not in given or node.kind == "ProjectExec"], parents, calls)
         return calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -38,7 +38,7 @@ from flinkmagic.planning.plan_reader import (
     PlanNode,
 )
 from flinkmagic.planning.requests import INTO_RELATION
-from flinkmagic.planning.stage_results import ResultKind, StageResult
+from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.planning.user_writes import user_write, writes_files
 
 if TYPE_CHECKING:
@@ -96,62 +96,54 @@ class StageHandles:
 
     def of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle:
         """Return the handle of the stage below an exchange or a subquery."""
-        handle = self._of_exchange(node, stage, rows)
+        plan = self._forest.jvm_node(node)
+        is_exchange = node.kind in (SHUFFLE_EXCHANGE, BROADCAST_EXCHANGE)
+        computed = partial(self._rebuilder.exchange if is_exchange else self._rebuilder.rebuild, plan)
+        merged = self._merged(self._rebuilder.mergedTasks, plan, stage)
+        handle: StageHandle
+        if node.kind == SHUFFLE_EXCHANGE:
+            handle = ShuffleMapStageHandle(
+                name=node.name,
+                tasks=rows.number,
+                exact=rows.exact,
+                **self._facts(stage, starts_jobs=_samples(node)),
+                merged=merged,
+                output_partitions=node.partitions or 0,
+                written=partial(self._rebuilder.written, plan),
+                made=Renewable(lambda: computed().shuffleDependency()),
+            )
+        else:
+            kind = BroadcastStageHandle if is_exchange else SubqueryStageHandle
+            handle = kind(
+                name=node.name,
+                tasks=rows.number,
+                # A scalar subquery takes two rows, partition after partition.
+                exact=rows.exact and (is_exchange or rows.number <= 1),
+                **self._facts(stage),
+                merged=merged,
+                made=Renewable(computed, partial(self._rebuilder.renew, plan)),
+            )
         if not stage.cached:
-            plan = self._forest.jvm_node(node)
-            if node.kind == SHUFFLE_EXCHANGE:
-                self._note(handle, "shuffle", plan, lambda: self._rebuilder.exchange(plan), self._rebuilder.adopt)
-            elif node.kind == BROADCAST_EXCHANGE:
-                self._note(handle, "broadcast", plan, lambda: self._rebuilder.exchange(plan), self._rebuilder.adopt)
-            else:
-                self._note(handle, "subquery", plan, lambda: self._rebuilder.rebuild(plan), self._rebuilder.adopt)
+            self._note(handle, plan, computed, self._rebuilder.adopt)
         return handle
 
     def _note(
         self,
         handle: StageHandle,
-        kind: ResultKind,
         plan: JavaObject,
         computed: Callable[[], JavaObject],
         adopt: Callable[[JavaObject, JavaObject], None],
     ) -> None:
-        self.results.append(
-            StageResult(handle, kind, plan, computed=computed, adopt=lambda earlier: adopt(plan, earlier))
-        )
+        self.results.append(StageResult(handle, plan, computed=computed, adopt=lambda earlier: adopt(plan, earlier)))
 
     def note_sink(self, handle: StageHandle, request: SinkRequest, query: PlanNode, index: int) -> None:
         """Remember which rows a sink writes or keeps, and under which names."""
         plan, target = self._forest.jvm_node(query), ""
         if request.write is not None and writes_files(request.write):
             target = request.write.facts.target.path or ""
-        self.results.append(StageResult(handle, request.kind, plan, request.rows_names, index, target))
+        self.results.append(StageResult(handle, plan, request.rows_names, index, target))
 
-    def _of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle:
-        jvm_node = self._forest.jvm_node(node)
-        if node.kind == SHUFFLE_EXCHANGE:
-            return ShuffleMapStageHandle(
-                name=node.name,
-                tasks=rows.number,
-                exact=rows.exact,
-                **self._facts(stage, starts_jobs=_samples(node)),
-                merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
-                output_partitions=node.partitions or 0,
-                written=lambda statistics: self._rebuilder.written(jvm_node, statistics),
-                dependency=Once(lambda: self._rebuilder.exchange(jvm_node).shuffleDependency()),
-            )
-        made = self._rebuilder.exchange if node.kind == BROADCAST_EXCHANGE else self._rebuilder.rebuild
-        kind = BroadcastStageHandle if node.kind == BROADCAST_EXCHANGE else SubqueryStageHandle
-        return kind(
-            name=node.name,
-            tasks=rows.number,
-            # A scalar subquery takes two rows, partition after partition.
-            exact=rows.exact and (node.kind == BROADCAST_EXCHANGE or rows.number <= 1),
-            **self._facts(stage),
-            merged=self._merged(self._rebuilder.mergedTasks, jvm_node, stage),
-            made=Renewable(lambda: made(jvm_node), lambda: self._rebuilder.renew(jvm_node)),
-        )
-
-    def pipeline(self, node: PlanNode, blocking: ShuffleMapStageHandle) -> PipelinedStageHandle:
+    def pipeline(self, node: PlanNode, blocking: StageHandle) -> PipelinedStageHandle:
         """Return the handle that replaces one of an exchange: its consumer is to read while it is written."""
         jvm_node = self._forest.jvm_node(node)
         self._rebuilder.pipeline(jvm_node)
@@ -162,14 +154,10 @@ class StageHandles:
             tasks=blocking.tasks,
             exact=blocking.exact,
             calls_python=blocking.calls_python,
-            dependency=Renewable(
+            made=Renewable(
                 lambda: self._rebuilder.pipelinedDependency(jvm_node), lambda: self._rebuilder.renewPipelined(jvm_node)
             ),
         )
-
-    def lead(self, handle: StageHandle, upstream: Sequence[PipelinedStageHandle]) -> None:
-        """Make a stage the one by which Spark runs its pipelined region."""
-        handle.upstream = tuple(upstream)
 
     def reads_shuffle(self, leaf: PlanNode) -> bool:
         """Return whether the RDD of a leaf, as the user gave it, is made through shuffles."""
@@ -185,16 +173,17 @@ class StageHandles:
             exact=rows.exact,
             **self._facts(stage),
             output_partitions=1,
-            dependency=Once(lambda: self._rebuilder.shuffleOf(jvm_node)),
+            made=Renewable(lambda: self._rebuilder.shuffleOf(jvm_node)),
         )
         computed = partial(self._rebuilder.rebuild, jvm_node)
-        self._note(handle, "shuffle", jvm_node, computed, self._rebuilder.adoptHidden)
+        self._note(handle, jvm_node, computed, self._rebuilder.adoptHidden)
         return handle
 
     def of_write(
         self, request: SinkRequest, query_execution: JavaObject, plan: JavaObject, stage: Stage, tasks: int
     ) -> WriteStageHandle:
         """Return the handle of a write: `plan` has the command on top, or is the plan of the query that it hides."""
+        assert request.write is not None
         make: Callable[[], JavaObject] = partial(self._rebuilder.query, plan)
         self._rebuilder.writes(plan)
         self._note_planned(plan, query_execution.optimizedPlan())
@@ -207,11 +196,11 @@ class StageHandles:
             tasks=max(1, tasks),  # a write of nothing still runs one task, for an empty file with the schema
             # What a source does with its rows is its own affair.
             exact=self._exact(stage) and request.command is None,
-            **self._facts(stage, calls_python=request.write is not None and request.write.kind in INTO_RELATION),
+            **self._facts(stage, calls_python=request.write.kind in INTO_RELATION),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=Renewable(make, partial(self._rebuilder.renewWrite, plan)),
-            user_write=user_write(request.write) if request.write else None,
+            user_write=user_write(request.write),
             observed=self._observed(request, plan),
         )
 
@@ -257,7 +246,6 @@ class StageHandles:
         self.results.append(
             StageResult(
                 handle,
-                "boundary",
                 boundary.known_by,
                 ("boundary",),
                 computed=lambda: self._rebuilder.relation(relation).cacheBuilder(),

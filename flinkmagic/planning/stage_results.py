@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
-from flinkmagic.planning.handles import StageHandle
+from flinkmagic.planning.handles import ResultKind, StageHandle
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
-
-ResultKind = Literal["shuffle", "broadcast", "subquery", "boundary", "result", "write", "columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +22,6 @@ class StageResult:
     """What one stage leaves behind."""
 
     handle: StageHandle
-    kind: ResultKind
-    """A write leaves its files behind, and nothing here."""
     plan: JavaObject = field(repr=False)
     """The ``SparkPlan`` as it was planned; its rows are what a key is made of."""
     names: tuple[str, ...] = ()
@@ -36,8 +32,13 @@ class StageResult:
     """For a write to files: the folder that it writes to, if all that it leaves behind can be seen there."""
     computed: Callable[[], JavaObject | None] = field(default=lambda: None, repr=False)
     """Spark's object, once the stage has run."""
-    over: Callable[[JavaObject], Any] = field(default=lambda _: None, repr=False)
+    over: Callable[[JavaObject], JavaObject] | None = field(default=None, repr=False)
     """Of a boundary: the builder of rows that another ``SparkPlan`` of the same columns computes, to be adopted."""
     adopt: Callable[[JavaObject], None] = field(default=lambda _: None, repr=False)
     """Takes such an object of an earlier job: the plans of this job then use it in place of the stage. Call it before
     any stage of the job has run."""
+
+    @property
+    def kind(self) -> ResultKind:
+        """What it is; a write leaves its files behind, and nothing here."""
+        return self.handle.kind

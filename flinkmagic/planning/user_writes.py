@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 
+_NAMES = {
+    "AppendData": "append",
+    "CreateTableAsSelect": "create",
+    "OverwriteByExpression": "overwrite",
+    "OverwritePartitionsDynamic": "overwritePartitions",
+    "ReplaceTableAsSelect": "replace",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class UserWrite:
@@ -36,6 +44,11 @@ class UserWrite:
     """The session as it was on the write's own line."""
     replaces: bool = False
     """Whether it puts another table in the place of one."""
+
+    @property
+    def query_name(self) -> str:
+        """Spark's name for the command's run, as listeners see it (`QueryExecution.commandExecutionName`)."""
+        return _NAMES.get(self.kind, "command")
 
     def prepare(self, jsession: JavaObject) -> None:
         """Make the clone on which the command runs use its line's Hadoop settings, even if they changed since."""

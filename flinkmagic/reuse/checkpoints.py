@@ -22,6 +22,7 @@ import logging
 import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +31,10 @@ from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.jvm.java import query_execution, scala_seq
-from flinkmagic.planning.handles import BoundaryStageHandle
+from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.finished_writes import WITHOUT_KEY, FinishedWrite
-from flinkmagic.reuse.kept_results import KeptResults, KeptRows
+from flinkmagic.reuse.kept_results import Kept, KeptResults, KeptRows
 from flinkmagic.reuse.result_keys import ResultKey
 from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.job_status import JobStatus
@@ -110,24 +111,23 @@ class Checkpoints:
     def find(self, result: StageResult, key: ResultKey) -> RetainedResult | None:
         """Return the rows of a boundary, from disk."""
         dataset = self._datasets.get(key.digest)
-        handle = result.handle
-        if dataset is None or not isinstance(handle, BoundaryStageHandle):
+        session = result.handle.session
+        if dataset is None or result.over is None or session is None:
             return None
-        session = handle.query_execution.sparkSession()
         schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(dataset.schema_json)
         read = session.read().schema(schema).parquet(str(self._rows / dataset.folder))
         planned = query_execution(self._jvm, session.sessionState(), read.queryExecution().analyzed())
         builder = result.over(planned.executedPlan())
-        rows = KeptRows(lambda: builder.clearCache(False), lambda: bool(builder.isCachedColumnBuffersLoaded()))
-        return RetainedResult(key.digest, "boundary", self._name, handle.name, False, (builder, rows), 0)
+        kept = Kept(planned.analyzed(), KeptRows(builder, partial(builder.clearCache, False)))
+        return RetainedResult(key.digest, result.kind, self._name, result.handle.name, False, kept, 0)
 
     # -- writing ---------------------------------------------------------------------------------------
 
-    def write_rows(self, handle: BoundaryStageHandle, key: ResultKey, kept: KeptResults) -> None:
+    def write_rows(self, handle: StageHandle, key: ResultKey, kept: KeptResults) -> None:
         """Write and record the rows of a boundary whose stage is done; on the stage's thread, under its tag."""
         if not key.portable or key.digest in self._datasets:
             return
-        rows = kept.on_session(handle, handle.query_execution.sparkSession())
+        rows = kept.on_session(handle, handle.session)
         # Names that parquet can write and that are unique, whatever the user's are.
         names = [f"c{number}" for number in range(rows.schema().size())]
         renamed = rows.toDF(scala_seq(self._jvm, names))
@@ -139,7 +139,7 @@ class Checkpoints:
             return
         self._datasets[key.digest] = dataset
         self._written.add(key.digest)
-        self._record(lambda journal: append_dataset(journal, dataset))
+        self._record(append_dataset, dataset)
 
     def record_write(self, key: ResultKey, target: str, files: list[str] | None) -> None:
         """Record a write that is committed, and what its target then holds."""
@@ -156,15 +156,15 @@ class Checkpoints:
 
     def _record_write(self, key: str, write: StoredWrite) -> None:
         self._writes[key] = write
-        self._record(lambda journal: append_write(journal, key, write))
+        self._record(append_write, key, write)
 
     def record_target(self, target: str, files: list[str] | None) -> None:
         """Record what a write has left in a target, its own or one above or below it."""
         self._targets[target] = files
-        self._record(lambda journal: append_target(journal, target, files))
+        self._record(append_target, target, files)
 
-    def _record(self, append: Callable[[JobJournal], None]) -> None:
-        append(self._journal)
+    def _record(self, append: Callable[..., None], *what: object) -> None:
+        append(self._journal, *what)
         self._journal.sync()
 
     def begin_part(self) -> None:

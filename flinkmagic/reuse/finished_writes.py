@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import ResultKey
@@ -24,16 +25,16 @@ class FinishedWrite:
     """The keys of later writes of that run that overwrote its target: they were meant to replace its rows."""
 
 
-def keys_of_writes(results: Sequence[StageResult], keys: Mapping[int, ResultKey]) -> dict[int, ResultKey]:
-    """Return the keys of writes by sink, given those of their rows (by the id of the handle).
+def keys_of_writes(results: Sequence[StageResult], keys: Mapping[StageHandle, ResultKey]) -> dict[int, ResultKey]:
+    """Return the keys of writes by sink, given those of their rows.
 
     The second, third, ... of equal writes have keys of their own: what one of them wrote, it alone wrote.
     """
     seen: Counter[str] = Counter()
     named = {}
     for result in sorted(results, key=lambda one: one.sink):
-        key = keys.get(id(result.handle))
-        if result.kind == "write" and key is not None:
+        key = keys.get(result.handle)
+        if result.handle.is_committed and key is not None:
             named[result.sink] = replace(key, digest=f"{key.digest}/{seen[key.digest]}")
             seen[key.digest] += 1
     return named

@@ -16,64 +16,46 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
-from flinkmagic.planning.handles import BoundaryStageHandle, ResultStageHandle, StageHandle
-from flinkmagic.planning.plan_reader import name_of_run
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
+    from flinkmagic.planning.handles import StageHandle
+
 _LOG = logging.getLogger(__name__)
 
 
-@dataclass
-class Kept:
+class Kept(NamedTuple):
     """What is kept for one handle."""
 
-    relation: JavaObject
-    """The ``InMemoryRelation`` of the rows."""
     plan: JavaObject
-    """The logical plan that reads them: for a result the `LogicalRDD` under which Spark's cache knows them."""
-    dataset: JavaObject | None = None
-    """Of a result: the persisted Dataset."""
-    rows: KeptRows = field(init=False)
-
-    def __post_init__(self) -> None:
-        builder, dataset = self.relation.cacheBuilder(), self.dataset
-
-        def drop() -> None:
-            """Drop the rows; code that still reads them computes them again."""
-            if dataset is not None:
-                dataset.unpersist()
-            else:
-                builder.clearCache(False)
-
-        self.rows = KeptRows(drop, lambda: bool(builder.isCachedColumnBuffersLoaded()))
+    """The logical plan that reads the rows."""
+    rows: KeptRows
 
 
 class KeptRows:
-    """Rows that a job and the store of retained results hold together: they go when the last holder releases them.
+    """Rows that a job and the store of retained results share: they go when the last holder releases them.
 
     Parameters
     ----------
+    builder : py4j.java_gateway.JavaObject
+        The ``CachedRDDBuilder`` of the rows.
     drop : callable
         Lets Spark drop them.
-    are_loaded : callable
-        Returns whether Spark has all of them.
     """
 
-    def __init__(self, drop: Callable[[], None], are_loaded: Callable[[], bool]) -> None:
+    def __init__(self, builder: JavaObject, drop: Callable[[], object]) -> None:
+        self.builder = builder
         self._lock = threading.Lock()
         self._holders = 1
         self._drop = drop
-        self._are_loaded = are_loaded
 
     def hold(self) -> bool:
         """Add a holder; return False if the rows are gone."""
@@ -95,7 +77,7 @@ class KeptRows:
 
     def are_there(self) -> bool:
         """Return whether they can be read without being computed."""
-        return self._holders > 0 and self._are_loaded()
+        return self._holders > 0 and bool(self.builder.isCachedColumnBuffersLoaded())
 
 
 class KeptResults:
@@ -113,34 +95,30 @@ class KeptResults:
         self._spark = spark
         self._level = level
         self._lock = threading.Lock()
-        self._kept: dict[int, Kept] = {}
-        self._frames: dict[int, tuple[Kept, DataFrame]] = {}
-        self._released = False
-
-    @property
-    def is_released(self) -> bool:
+        self._kept: dict[StageHandle, Kept] = {}
+        self._frames: dict[StageHandle, tuple[Kept, DataFrame]] = {}
+        self.is_released = False
         """Whether `release` was called."""
-        return self._released
 
     @property
     def jsession(self) -> JavaObject:
         """The user's Java session."""
         return self._spark._jsparkSession
 
-    def batches(self, handle: ResultStageHandle | BoundaryStageHandle) -> JavaObject:
+    def batches(self, handle: StageHandle) -> JavaObject:
         """Return the RDD of a handle's column batches; a pass over it computes and keeps the rows.
 
         Called on the thread of the stage. It starts no job.
         """
-        with self._lock:
-            kept = self._kept.get(id(handle))
+        kept = self.of(handle)
         if kept is None:
-            kept = self._keep_result(handle) if isinstance(handle, ResultStageHandle) else _kept_boundary(handle)
-            with self._lock:
-                self._kept[id(handle)] = kept
-        return kept.relation.cacheBuilder().cachedColumnBuffers()
+            sc = self._spark.sparkContext
+            level = sc._getJavaStorageLevel(getattr(StorageLevel, self._level)) if self._level else None
+            builder, plan, drop = handle.keep(level)
+            kept = self._put(handle, plan, KeptRows(builder, drop))
+        return kept.rows.builder.cachedColumnBuffers()
 
-    def frame(self, handle: ResultStageHandle | BoundaryStageHandle) -> DataFrame:
+    def frame(self, handle: StageHandle) -> DataFrame:
         """Return a DataFrame of the user's session over the kept rows, the same one each time.
 
         Its columns are those of the DataFrame that was computed, by expression id: a column that the user took from
@@ -148,15 +126,13 @@ class KeptResults:
         """
         from pyspark.sql import DataFrame
 
-        kept = self._kept[id(handle)]
-        known, frame = self._frames.get(id(handle), (None, None))
+        kept = self._kept[handle]
+        known, frame = self._frames.get(handle, (None, None))
         if known is not kept or frame is None:
-            plan = kept.plan
-            if isinstance(handle, ResultStageHandle) and handle.columns is not None:
-                plan = self._under_columns(plan, handle.columns)
+            plan = kept.plan if handle.columns is None else self._under_columns(kept.plan, handle.columns)
             frame = DataFrame(dataset_class(self._jvm).ofRows(self._spark._jsparkSession, plan), self._spark)
             frame.is_cached = True
-            self._frames[id(handle)] = kept, frame
+            self._frames[handle] = kept, frame
         return frame
 
     def _under_columns(self, plan: JavaObject, columns_before: JavaObject) -> JavaObject:
@@ -182,29 +158,24 @@ class KeptResults:
 
     def on_session(self, handle: StageHandle, session: JavaObject) -> JavaObject:
         """Return the kept rows as a Java ``Dataset`` of a session."""
-        return dataset_class(self._jvm).ofRows(session, self._kept[id(handle)].plan)
+        return dataset_class(self._jvm).ofRows(session, self._kept[handle].plan)
 
-    def held(self, handle: StageHandle) -> Kept | None:
+    def of(self, handle: StageHandle) -> Kept | None:
         """Return what is kept for a handle."""
         with self._lock:
-            return self._kept.get(id(handle))
+            return self._kept.get(handle)
 
-    def take_over(self, handle: StageHandle, result: Kept) -> bool:
-        """Give a handle the result of an earlier job; return False if its rows are gone."""
-        return result.rows.hold() and self._put(handle, result)
-
-    def take_over_boundary(self, handle: BoundaryStageHandle, rows: KeptRows) -> bool:
-        """Do the same for a boundary, whose plans already read the rows of an earlier job."""
-        if not rows.hold():
+    def take_up(self, handle: StageHandle, earlier: Kept) -> bool:
+        """Give a handle the rows of an earlier job; return False if they are gone."""
+        if not earlier.rows.hold():
             return False
-        kept = _kept_boundary(handle)
-        kept.rows = rows
-        return self._put(handle, kept)
-
-    def _put(self, handle: StageHandle, kept: Kept) -> bool:
-        with self._lock:
-            self._kept[id(handle)] = kept
+        self._put(handle, handle.taken_up(earlier.plan), earlier.rows)
         return True
+
+    def _put(self, handle: StageHandle, plan: JavaObject, rows: KeptRows) -> Kept:
+        with self._lock:
+            kept = self._kept[handle] = Kept(plan, rows)
+        return kept
 
     def stored_partitions(self, handle: StageHandle) -> int:
         """Return how many partitions of a handle's rows are stored.
@@ -213,18 +184,18 @@ class KeptResults:
         up. Such a partition is read, and not counted, when the stage runs again; so Spark would never say that all
         are there, and nothing would use the rows (seen on 4.3.0).
         """
-        kept = self.held(handle)
+        kept = self.of(handle)
         if kept is None:
             return 0
-        rows = kept.relation.cacheBuilder().cachedColumnBuffers().id()
+        rows = kept.rows.builder.cachedColumnBuffers().id()
         stored = self._spark.sparkContext._jsc.sc().getRDDStorageInfo()
         return sum(int(one.numCachedPartitions()) for one in stored if one.id() == rows)
 
     def forget(self, handle: StageHandle) -> None:
         """Release the rows of a handle whose stage did not keep all of them, and will run again from the start."""
         with self._lock:
-            kept = self._kept.pop(id(handle), None)
-            self._frames.pop(id(handle), None)
+            kept = self._kept.pop(handle, None)
+            self._frames.pop(handle, None)
         if kept is not None:
             kept.rows.let_go()
 
@@ -238,33 +209,11 @@ class KeptResults:
 
     def release(self) -> None:
         """Release all rows for good; see `clear`."""
-        self._released = True
+        self.is_released = True
         self.clear()
-
-    def _keep_result(self, handle: ResultStageHandle) -> Kept:
-        session = handle.query_execution.sparkSession()
-        schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(handle.schema_json)
-        dataset = session.internalCreateDataFrame(handle.plan.execute(), schema, False)
-        if self._level:
-            dataset.persist(self._spark.sparkContext._getJavaStorageLevel(getattr(StorageLevel, self._level)))
-        else:
-            dataset.persist()
-        cache = self._spark._jsparkSession.sharedState().cacheManager()
-        relation = cache.lookupCachedData(dataset).get().cachedRepresentation()
-        relation.cacheBuilder().cachedColumnBuffers().setName(name_of_run("result"))
-        return Kept(relation, dataset.queryExecution().logical(), dataset)
 
     @property
     def _jvm(self) -> Any:
         jvm = self._spark.sparkContext._jvm
         assert jvm is not None
         return jvm
-
-
-def _kept_boundary(handle: BoundaryStageHandle) -> Kept:
-    relation = handle.relation
-    kept = Kept(relation, relation)
-    if handle.is_users:
-        builder = relation.cacheBuilder()
-        kept.rows = KeptRows(lambda: None, lambda: bool(builder.isCachedColumnBuffersLoaded()))  # the user's to drop
-    return kept

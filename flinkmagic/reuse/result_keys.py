@@ -183,15 +183,15 @@ class ResultKeys:
         It has none either if the files are no longer what was listed.
         """
         key = self._key(self._keys.keyOfRead, leaf, query_execution)
-        return "" if isinstance(key, NoKey) or self.changed_file(key) else key.digest
+        return "" if isinstance(key, NoKey) or self.changed_file(key.files) else key.digest
 
     def of_read(self, query_execution: JavaObject) -> ResultKey | NoKey:
         """Return the key of what a query that only reads files reads, cached or not."""
         return self._key(self._keys.keyOfRead, query_execution.analyzed(), query_execution)
 
-    def changed_file(self, key: ResultKey) -> str:
-        """Return the first file that is no longer what the plans of this key listed; empty if all are."""
-        return str(self._keys.changedFile(" ".join(map(str, key.files)))) if key.files else ""
+    def changed_file(self, files: tuple[int, ...]) -> str:
+        """Return the first file that is no longer what a key's plans listed (`ResultKey.files`); empty if all are."""
+        return str(self._keys.changedFile(" ".join(map(str, files)))) if files else ""
 
     def listing(self, path: str) -> list[str] | None:
         """Return the files below a path, with lengths and modification times; None if there is nothing."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.jvm.block_storage import free_disk
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.names import free_name
-from flinkmagic.planning.stage_results import ResultKind
+from flinkmagic.planning.handles import ResultKind
 from flinkmagic.reuse.finished_writes import FinishedWrite
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class RetainedResult:
 
     key: str
     kind: ResultKind
-    """What it is: a `StageResult.kind`, or ``"columns"`` of a text source."""
+    """What it is: a `StageHandle.kind`, or ``"columns"`` of a text source."""
     graph: str
     """The graph whose job made it, or used it last."""
     what: str
@@ -103,7 +103,7 @@ class RetainedResults:
         self.writes: dict[str, dict[str, FinishedWrite]] = {}
         """By graph whose last run failed, the writes that it finished, by their keys."""
         self._lock = threading.RLock()
-        self._kept: dict[tuple[str, str], RetainedResult] = {}
+        self._retained: dict[tuple[str, str], RetainedResult] = {}
         """By graph and key, the least recently used one first."""
         self._evicted: dict[str, None] = {}
         """The keys of what has gone for want of room, oldest first."""
@@ -111,30 +111,30 @@ class RetainedResults:
     def entries(self) -> list[RetainedResult]:
         """Return what is retained, last used first."""
         with self._lock:
-            return list(reversed(self._kept.values()))
+            return list(reversed(self._retained.values()))
 
     def find(self, graph: str, key: str, *, of_session: bool) -> RetainedResult | None:
         """Return a result with this key that a graph may use: its own, else one that is kept for the session."""
         with self._lock:
-            own = self._kept.get((graph, key))
+            own = self._retained.get((graph, key))
             if own is not None or not of_session:
                 return own
-            return next((one for one in self._kept.values() if one.key == key and one.for_session), None)
+            return next((one for one in self._retained.values() if one.key == key and one.for_session), None)
 
     def use(self, result: RetainedResult) -> None:
         """Note a use of a result."""
         with self._lock:
             place = (result.graph, result.key)
-            if self._kept.get(place) is result:
+            if self._retained.get(place) is result:
                 result.used_at, result.is_shrunk = time.time(), False
-                self._kept[place] = self._kept.pop(place)
+                self._retained[place] = self._retained.pop(place)
 
     def add(self, result: RetainedResult) -> None:
         """Retain a result, replacing one with the same key; release others if it takes too much."""
         with self._lock:
-            former = self._kept.pop((result.graph, result.key), None)
+            former = self._retained.pop((result.graph, result.key), None)
             result.name = former.name if former is not None else self._name_for(result)
-            self._kept[result.graph, result.key] = result
+            self._retained[result.graph, result.key] = result
             self._evicted.pop(result.key, None)
             gone = [former] if former is not None and former.computed is not result.computed else []
             gone += self._over_bound()
@@ -162,24 +162,24 @@ class RetainedResults:
     def drop(self, which: Callable[[RetainedResult], bool]) -> list[RetainedResult]:
         """Release some results; return what was released."""
         with self._lock:
-            gone = [one for one in self._kept.values() if which(one)]
+            gone = [one for one in self._retained.values() if which(one)]
             for one in gone:
-                del self._kept[one.graph, one.key]
+                del self._retained[one.graph, one.key]
         _let_go(gone)
         return gone
 
     def _over_bound(self) -> list[RetainedResult]:
         gone = []
-        total = sum(one.bytes for one in self._kept.values())
-        actions = sum(one.of_action for one in self._kept.values())
+        total = sum(one.bytes for one in self._retained.values())
+        actions = sum(one.of_action for one in self._retained.values())
         free = self._free_disk()
         bound = self.bound if free is None else min(self.bound, (total + free) // 2)
-        for place, one in list(self._kept.items()):
-            too_many = len(self._kept) > MOST_RESULTS or (one.of_action and actions > MOST_OF_ACTIONS)
+        for place, one in list(self._retained.items()):
+            too_many = len(self._retained) > MOST_RESULTS or (one.of_action and actions > MOST_OF_ACTIONS)
             if total > bound or too_many:
                 total -= one.bytes
                 actions -= one.of_action
-                gone.append(self._kept.pop(place))
+                gone.append(self._retained.pop(place))
                 self._evicted[one.key] = None
         while len(self._evicted) > MOST_RESULTS:
             del self._evicted[next(iter(self._evicted))]
@@ -187,9 +187,9 @@ class RetainedResults:
 
     def _over_driver_bound(self, gone: list[RetainedResult]) -> list[RetainedResult]:
         """Return the results whose objects take too much of the heap; `gone` gets those that cannot be without."""
-        held = sum(one.driver_bytes for one in self._kept.values() if not one.is_shrunk)
+        held = sum(one.driver_bytes for one in self._retained.values() if not one.is_shrunk)
         large = []
-        for place, one in list(self._kept.items()):
+        for place, one in list(self._retained.items()):
             if self._driver_bound is None or held <= self._driver_bound:
                 break
             if one.driver_bytes and not one.is_shrunk:
@@ -197,12 +197,12 @@ class RetainedResults:
                 if one.shrink is not None:
                     large.append(one)
                 else:
-                    gone.append(self._kept.pop(place))
+                    gone.append(self._retained.pop(place))
         return large
 
     def _name_for(self, result: RetainedResult) -> str:
         """Return a name that can be typed: the graph's, with a number."""
-        taken = {one.name for one in self._kept.values()}
+        taken = {one.name for one in self._retained.values()}
         return free_name(f"{result.graph}.1", taken, stem=f"{result.graph}.")
 
 

@@ -24,12 +24,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.jvm.block_storage import stored_bytes
-from flinkmagic.planning.handles import BoundaryStageHandle, ShuffleMapStageHandle, StageHandle
+from flinkmagic.planning.handles import StageHandle, stage_handle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.checkpoints import Checkpoints
@@ -41,7 +42,7 @@ from flinkmagic.reuse.finished_writes import (
     still_there,
     to_remember,
 )
-from flinkmagic.reuse.kept_results import KeptResults, KeptRows
+from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.reuse.map_outputs import MapOutputs
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults, retained_results
@@ -55,6 +56,12 @@ if TYPE_CHECKING:
     from flinkmagic.graph.job_graph import JobVertex
 
 _LOG = logging.getLogger(__name__)
+
+_ChangedFile = Callable[[tuple[int, ...]], str]
+"""`ResultKeys.changed_file`, which looks at the same files only once."""
+
+_VertexOf = Mapping[StageHandle | None, int]
+"""By the handle of a stage, the index of its job vertex."""
 
 LOST = "an executor has lost them"
 """Why kept rows are not used."""
@@ -85,11 +92,11 @@ class Retention:
         self._sc = sc
         self._full, self._of_action = full, False
         self._checkpoints: Checkpoints | None = None
-        self._results: dict[int, StageResult] = {}
+        self._results: dict[StageHandle, StageResult] = {}
         self._name = graph_name
         self._retain = retain
         self._store: RetainedResults = retained_results(sc)
-        self._keys: dict[int, ResultKey] = {}
+        self._keys: dict[StageHandle, ResultKey] = {}
         self._write_keys: dict[int, ResultKey] = {}
         self._overwrites: frozenset[int] = frozenset()
         self._keys_left_out: set[str] = set()
@@ -117,42 +124,42 @@ class Retention:
             if self._checkpoints is None:
                 return NOTHING
         keys = ResultKeys(self._sc, planned.relations)
-        unchanged = _Unchanged(keys)
+        changed_file = cache(keys.changed_file)
         vertex_of = _vertices_by_handle(graph)
         found: dict[int, tuple[StageResult, RetainedResult]] = {}
         for result in planned.results:
             key = keys.of(result.plan, *result.names)
-            self._results[id(result.handle)] = result
+            self._results[result.handle] = result
             if isinstance(key, NoKey):
                 self.reasons[result.handle.name] = key.reason
                 continue
-            self._keys[id(result.handle)] = key
-            if id(result.handle) not in vertex_of:
+            self._keys[result.handle] = key
+            if result.handle not in vertex_of:
                 self._keys_left_out.add(key.digest)
                 continue
             entry = None if self._full else self._find(result, key)
-            if result.kind == "write" or entry is None:
+            if result.handle.is_committed or entry is None:
                 continue
-            if not unchanged(key) or not entry.is_there():
-                if result.kind == "boundary":
-                    file = keys.changed_file(key)
+            file = changed_file(key.files)
+            if file or not entry.is_there():
+                if result.handle.keeps_rows and result.sink < 0:
                     self.not_used[result.handle.name] = f"{os.path.basename(file)} changed" if file else LOST
                 continue
             if self._use(result, entry, kept):
-                found[vertex_of[id(result.handle)]] = (result, entry)
+                found[vertex_of[result.handle]] = (result, entry)
         self._write_keys = keys_of_writes(planned.results, self._keys)
         self._overwrites = frozenset(one.index for one in planned.sinks if one.write and one.write.facts.overwrites)
         self._leave_out(planned, vertex_of)
-        written = set() if self._full else self._written(planned, vertex_of, keys, unchanged)
+        written = set() if self._full else self._written(planned, vertex_of, keys, changed_file)
         finished = _not_needed(graph, found.keys() | written)
         self._drop_former({entry.key for _, entry in found.values()})
         results = {vertex: entry for vertex, (_, entry) in found.items()}
         self._taken_up = TakenUp(frozenset(finished), results, frozenset(written))
         return self._taken_up
 
-    def _leave_out(self, planned: PlannedJob, vertex_of: Mapping[int, int]) -> None:
+    def _leave_out(self, planned: PlannedJob, vertex_of: _VertexOf) -> None:
         """Note which writes are not part of the job, and tell the journal what the job is and may use."""
-        ends = {one.sink: id(one.handle) in vertex_of for one in planned.results if one.kind in ("write", "result")}
+        ends = {one.sink: one.handle in vertex_of for one in planned.results if one.sink >= 0}
         self._writes_left_out = {key.digest for sink, key in self._write_keys.items() if not ends[sink]}
         if self._checkpoints is None:
             return
@@ -170,23 +177,21 @@ class Retention:
     def _use(self, result: StageResult, entry: RetainedResult, kept: KeptResults) -> bool:
         """Make the job use a result; return False if it has just gone."""
         self._store.use(entry)
-        if result.kind == "result":
-            return kept.take_over(result.handle, entry.computed)
-        if isinstance(result.handle, BoundaryStageHandle):
-            builder, rows = entry.computed
-            result.adopt(builder)
-            is_held = kept.take_over_boundary(result.handle, rows)
+        handle, computed = result.handle, entry.computed
+        if handle.keeps_rows:
+            result.adopt(computed.rows.builder)
+            is_there = kept.take_up(handle, computed)
             if not entry.name:  # it was made for this job alone, and the store does not hold it
-                rows.let_go()
-            return is_held
-        result.adopt(entry.computed)
-        if isinstance(result.handle, ShuffleMapStageHandle) and result.handle.written is not None:
+                computed.rows.let_go()
+            return is_there
+        result.adopt(computed)
+        if handle.written is not None:
             # Its readers depend on its size, as they do on that of one that has just been written.
-            result.handle.written(MapOutputs(self._sc).statistics(entry.computed.shuffleDependency()))
+            handle.written(MapOutputs(self._sc).statistics(computed.shuffleDependency()))
         return True
 
     def _written(
-        self, planned: PlannedJob, vertex_of: Mapping[int, int], keys: ResultKeys, unchanged: _Unchanged
+        self, planned: PlannedJob, vertex_of: _VertexOf, keys: ResultKeys, changed_file: _ChangedFile
     ) -> set[int]:
         """Find the finished writes (rule 5)."""
         finished = dict(self._checkpoints.writes) if self._checkpoints is not None else {}
@@ -195,10 +200,10 @@ class Retention:
 
         def is_unchanged(sink: int, write: FinishedWrite) -> bool:
             same_files = sink in writes and keys.listing(writes[sink].target) == write.files
-            return same_files and unchanged(self._write_keys[sink])
+            return same_files and not changed_file(self._write_keys[sink].files)
 
         there = still_there(planned, self._write_keys, finished, is_unchanged)
-        handles = (id(writes[sink].handle) for sink in there)
+        handles = (writes[sink].handle for sink in there)
         return {vertex_of[handle] for handle in handles if handle in vertex_of}
 
     def _drop_former(self, used: set[str]) -> None:
@@ -221,10 +226,10 @@ class Retention:
 
     def stage_done(self, handle: StageHandle, kept: KeptResults) -> None:
         """Write and record what another process would need; on the thread of a stage that is done."""
-        key, result = self._keys.get(id(handle)), self._results.get(id(handle))
+        key, result = self._keys.get(handle), self._results.get(handle)
         if self._checkpoints is None or result is None:
             return
-        if isinstance(handle, BoundaryStageHandle) and key is not None:
+        if result.over is not None and key is not None:
             self._checkpoints.write_rows(handle, key, kept)
         elif result.target:
             self._record_write(result)
@@ -269,18 +274,18 @@ class Retention:
             self._forget()
             return
         keys = ResultKeys(self._sc, planned.relations)
-        unchanged = _Unchanged(keys)
+        changed_file = cache(keys.changed_file)
         vertex_of = _vertices_by_handle(graph)
         seconds = stage_seconds(graph, {index: one.seconds for index, one in self._taken_up.results.items()})
         writes: dict[int, list[str] | None] = {}
         for result in planned.results:
-            vertex, key = vertex_of.get(id(result.handle)), self._keys.get(id(result.handle))
+            vertex, key = vertex_of.get(result.handle), self._keys.get(result.handle)
             if vertex is None or key is None or vertex not in finished or result.handle.tasks == 0:
                 continue
             now = keys.of(result.plan, *result.names)
-            if isinstance(now, NoKey) or now.digest != key.digest or not unchanged(now):
+            if isinstance(now, NoKey) or now.digest != key.digest or changed_file(now.files):
                 self.reasons[result.handle.name] = "what it was computed from changed while it ran"
-            elif result.kind == "write":
+            elif result.handle.is_committed:
                 if result.target:
                     writes[result.sink] = keys.listing(result.target)
             elif vertex not in self._taken_up.finished:
@@ -288,7 +293,7 @@ class Retention:
                 bytes_ = bytes_by_partition.get(job_vertex.id)
                 what = _users_name(job_vertex.job_vertex)
                 self._retain_result(result, key, what, kept, bytes_, seconds[vertex])
-        sinks = {vertex_of.get(id(result.handle)): result.sink for result in planned.results if result.kind == "write"}
+        sinks = {vertex_of.get(one.handle): one.sink for one in planned.results if one.handle.is_committed}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         is_failed = status is JobStatus.FAILED
         self._remember(to_remember(planned, self._write_keys, writes, ended) if is_failed else {})
@@ -303,26 +308,24 @@ class Retention:
         seconds: float,
     ) -> None:
         computed: Any
-        rows: KeptRows | None = None
-        held: dict[str, Any] = {}
-        if result.kind == "result" or result.kind == "boundary":
-            one = kept.held(result.handle)
-            if one is None or not one.rows.hold():
+        facts: dict[str, Any]
+        if result.handle.keeps_rows:
+            computed = kept.of(result.handle)
+            if computed is None or not computed.rows.hold():
                 return
-            rows = one.rows
-            computed = one if result.kind == "result" else (one.relation.cacheBuilder(), rows)
-            size = stored_bytes(self._sc, one.relation.cacheBuilder().cachedColumnBuffers().id())
-            held["let_go"] = rows.let_go
+            rows = computed.rows
+            size = stored_bytes(self._sc, rows.builder.cachedColumnBuffers().id())
+            facts = {"is_there": rows.are_there, "let_go": rows.let_go}
         else:
-            computed = result.computed()
+            computed, facts = result.computed(), {"is_there": self._is_there(result)}
             if bytes_by_partition is not None:
                 size = sum(bytes_by_partition)
             else:
-                size = held["driver_bytes"] = _data_size(computed)
-            if result.kind == "broadcast":
+                size = facts["driver_bytes"] = _data_size(computed)
+            if result.handle.can_shrink:
                 broadcast = DriverBroadcast(self._sc, computed)
                 size = broadcast.compact_bytes()
-                held["let_go"] = held["shrink"] = broadcast.shrink  # what was computed with it holds it, too
+                facts["let_go"] = facts["shrink"] = broadcast.shrink  # what was computed with it holds it, too
         self._store.add(
             RetainedResult(
                 key=key.digest,
@@ -333,32 +336,18 @@ class Retention:
                 computed=computed,
                 bytes=size,
                 bytes_by_partition=bytes_by_partition,
-                is_there=rows.are_there if rows is not None else self._is_there(result),
                 seconds=seconds,
                 of_action=self._of_action,
-                **held,
+                **facts,
             )
         )
 
     def _is_there(self, result: StageResult) -> Callable[[], bool]:
-        if not isinstance(result.handle, ShuffleMapStageHandle):
+        if not result.handle.is_map_stage:
             return lambda: True
-        dependency = result.handle.shuffle_dependency
+        dependency = result.handle.make()
         tasks, outputs = dependency.rdd().getNumPartitions(), MapOutputs(self._sc)
         return lambda: outputs.are_complete(dependency, tasks)
-
-
-class _Unchanged:
-    """Tells whether the files of a key are still what they were; checks the same files only once."""
-
-    def __init__(self, keys: ResultKeys) -> None:
-        self._keys = keys
-        self._known: dict[tuple[int, ...], bool] = {}
-
-    def __call__(self, key: ResultKey) -> bool:
-        if key.files not in self._known:
-            self._known[key.files] = self._keys.changed_file(key) == ""
-        return self._known[key.files]
 
 
 def _data_size(computed: Any) -> int:
@@ -367,12 +356,8 @@ def _data_size(computed: Any) -> int:
     return int(metric.get().value()) if metric.isDefined() else 0
 
 
-def _vertices_by_handle(graph: ExecutionGraph) -> dict[int, int]:
-    return {
-        id(vertex.job_vertex.operator_factory): vertex.index
-        for vertex in graph.job_vertices
-        if isinstance(vertex.job_vertex.operator_factory, StageHandle)
-    }
+def _vertices_by_handle(graph: ExecutionGraph) -> _VertexOf:
+    return {stage_handle(vertex.job_vertex): vertex.index for vertex in graph.job_vertices}
 
 
 def _users_name(vertex: JobVertex) -> str:

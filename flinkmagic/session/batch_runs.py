@@ -61,7 +61,7 @@ class BatchGraph(Protocol):
 
     def run(self, wait: bool = True) -> LineJob: ...
 
-    def run_apart(self) -> LineJob | None: ...
+    def run_unshared(self) -> LineJob | None: ...
 
     def to_svg(self) -> str: ...
 
@@ -222,9 +222,9 @@ class _Batch(CaptureListener):
                 if self._is_interrupted():
                     raise self._stopped(location)
 
-        def apart(failed: LineJob, _: BaseException) -> LineJob | None:
+        def unshared(failed: LineJob, _: BaseException) -> LineJob | None:
             assert graph is not None
-            following = graph.run_apart()
+            following = graph.run_unshared()
             if following is not None:
                 failed.release()
             return following
@@ -233,7 +233,7 @@ class _Batch(CaptureListener):
         raised: Exception | None = None
         line = Line(f"a batch of {self._runs.query}", str(location), is_several=True)
         try:
-            carry_out(line, run, watch, apart)
+            carry_out(line, run, watch, unshared)
         except NotDeployedError as refusal:  # rule 4
             plain = refusal.__cause__
         except Exception as error:  # noqa: BLE001 - raised below, without another one as its context

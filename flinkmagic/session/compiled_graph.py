@@ -27,7 +27,7 @@ from flinkmagic.display import (
     to_text,
 )
 from flinkmagic.display.printable import lines_visible
-from flinkmagic.errors.deployment import computed_apart
+from flinkmagic.errors.deployment import computed_unshared
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
@@ -154,7 +154,7 @@ class CompiledGraph:
         self._starting = threading.Lock()
         self._views: tuple[GraphView, ...] | None = None
         self._unused_plan: PlannedJob | None = None
-        self._apart_note = ""
+        self._unshared_note = ""
         self._is_full = False
         self._origin = origin
         self.stream_graph: StreamGraph
@@ -206,10 +206,10 @@ class CompiledGraph:
         if not wait:
             return job
         job.wait()
-        apart = self.run_apart()
-        if apart is not None:
-            apart.wait()
-        return apart or job
+        unshared = self.run_unshared()
+        if unshared is not None:
+            unshared.wait()
+        return unshared or job
 
     def launch(self, *, only: Iterable[str] | None = None, full: bool = False) -> Job:
         """Run the graph and return immediately, even if some of its queries could not start: the job knows that."""
@@ -231,7 +231,7 @@ class CompiledGraph:
                 run -= starts.errors.keys()
                 graph = build_execution_graph(self._part(run), SystemClock().now_ms())
                 notes = selected_notes(self.sinks, selected) if selected is not None else []
-                notes += [self._apart_note] if self._apart_note else []
+                notes += [self._unshared_note] if self._unshared_note else []
                 job = Job(
                     self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full, starts=starts
                 )
@@ -248,7 +248,7 @@ class CompiledGraph:
             tell(job)
         return job
 
-    def run_apart(self) -> Job | None:
+    def run_unshared(self) -> Job | None:
         """Run the rest of the last run without sharing, if it has failed only because of what it shared.
 
         Plain Spark computes nothing for several sinks, so no shared result may make them fail. Returns immediately.
@@ -264,7 +264,7 @@ class CompiledGraph:
             return None
         if is_cancelled(last.exceptions()[-1].root.error):  # by the user, at Spark
             return None
-        self._apart_note = computed_apart(", ".join(names), last.exceptions()[-1].root.error)
+        self._unshared_note = computed_unshared(", ".join(names), last.exceptions()[-1].root.error)
         self.options = replace(self.options, share="never")
         done = {sink.index for sink in (*last.finished_sinks(), *last.left_out())}
         left = [word for word, sink in zip(self.sink_names(), self.sinks, strict=True) if sink.index not in done]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors.usage import UnknownNameError
-from flinkmagic.reuse.kept_answers import NAME, KeptAnswer, kept_answers
+from flinkmagic.reuse.retained_answers import NAME, RetainedAnswer, retained_answers
 from flinkmagic.reuse.retained_results import RetainedResult, retained_results
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ ALL = "all"
 """The name that releases all results."""
 
 
-def retained(spark: SparkSession) -> list[RetainedResult | KeptAnswer]:
+def retained(spark: SparkSession) -> list[RetainedResult | RetainedAnswer]:
     """Return what later jobs of the session need not compute again: results, then answers, each last used first."""
     sc = spark.sparkContext
-    return [*retained_results(sc).entries(), *kept_answers(sc).entries()]
+    return [*retained_results(sc).entries(), *retained_answers(sc).entries()]
 
 
-def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | KeptAnswer]:
+def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | RetainedAnswer]:
     """Release one retained result, all of one graph, or all, and return them; they are computed again when needed.
 
     Parameters
@@ -36,8 +36,8 @@ def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | Ke
     UnknownNameError
         If nothing is retained under the name.
     """
-    results, answers = retained_results(spark.sparkContext), kept_answers(spark.sparkContext)
-    gone: list[RetainedResult | KeptAnswer] = [
+    results, answers = retained_results(spark.sparkContext), retained_answers(spark.sparkContext)
+    gone: list[RetainedResult | RetainedAnswer] = [
         *results.release(name),
         *answers.drop(lambda one: name in (NAME, one.name)),
     ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import count
-from flinkmagic.deployment.stages.free_slots import slots_needed
-from flinkmagic.planning.handles import StageHandle
+from flinkmagic.planning.handles import stage_handle
 
 if TYPE_CHECKING:
     from flinkmagic.graph.job_graph import JobGraph
@@ -30,10 +29,10 @@ def region_notes(job_graph: JobGraph, slots: int, master: str) -> list[str]:
     """Return one line for each pipelined region of several vertices: its slots, and its purpose."""
     lines = []
     for vertex in job_graph.vertices_in_topological_order():
-        handle = vertex.operator_factory
-        if not isinstance(handle, StageHandle) or not handle.upstream:
+        handle = stage_handle(vertex)
+        if handle is None or not handle.upstream:
             continue
-        needed = slots_needed(handle)
+        needed = handle.slots
         lines.append(
             f"{vertex.name} and {count(len(handle.upstream), 'vertex', 'vertices')} before it are one pipelined region "
             f"of {needed} tasks that run simultaneously, each in a slot of its own (Spark shares none between stages). "

@@ -30,7 +30,7 @@ import flinkmagic
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties
-from flinkmagic.deployment.stages.stage_runner import StageRunner
+from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
@@ -77,7 +77,7 @@ def unwatched(spark: SparkSession, job: PlannedJob) -> None:
     for vertex in graph.job_vertices:
         handle = vertex.job_vertex.operator_factory
         assert isinstance(handle, StageHandle)
-        runner.run(handle, f"unwatched-{vertex.index}", "tasks", None, lambda: None)
+        runner.run(StageRun(runner, handle, f"unwatched-{vertex.index}", "tasks", None, lambda *_: None))
     kept.release()
 
 

@@ -46,7 +46,7 @@ METRICS = TaskMetrics(10, 20, 30, 40, 0, 0, 5, 0, 1)
 
 
 def map_handle(name, tasks, *, early=False):
-    return ShuffleMapStageHandle(name=name, tasks=tasks, starts_jobs_early=early, dependency=Once.of(None))
+    return ShuffleMapStageHandle(name=name, tasks=tasks, starts_jobs_early=early, made=Renewable(lambda: None))
 
 
 class FakeDependency:
@@ -62,13 +62,15 @@ class FakeDependency:
 
 
 def pipelined_handle(name, tasks):
-    handle = PipelinedStageHandle(name=name, tasks=tasks, dependency=Renewable(FakeDependency))
-    assert handle.shuffle_dependency is not None
+    handle = PipelinedStageHandle(name=name, tasks=tasks, made=Renewable(FakeDependency))
+    assert handle.make() is not None
     return handle
 
 
 def write_handle(name, tasks, *, exact=True):
-    return WriteStageHandle(name=name, tasks=tasks, exact=exact, query_execution=None, made=Renewable(lambda: None))
+    return WriteStageHandle(
+        name=name, tasks=tasks, exact=exact, query_execution=None, user_write=None, made=Renewable(lambda: None)
+    )
 
 
 def graph_of(vertices):

@@ -63,7 +63,7 @@ def test_a_join_hashes_the_side_that_turned_out_small(kind, views, deploy):
 def test_what_ran_is_a_hash_join_over_unsorted_rows(views, deploy):
     deployment = deploy({"rows": views.sql(JOINS["inner"])}, parallelism=4)
     assert deployment.wait(120) is JobStatus.FINISHED, deployment.exceptions()
-    plan = deployment._vertices[0].job_vertex.operator_factory.plan
+    plan = deployment._vertices[0].job_vertex.operator_factory.make()
     assert "ShuffledHashJoin" in plan.toString()
     assert "Sort" not in plan.toString()
 

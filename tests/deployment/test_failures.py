@@ -196,7 +196,7 @@ class TestPreparingARetry:
                 spark.range(4).write.mode(mode).parquet(str(tmp_path / "out"))
             graph = create_job_graph(plan(program).environment.get_stream_graph())
             (vertex,) = graph.vertices.values()
-            return vertex.operator_factory.plan
+            return vertex.operator_factory.make()
 
         return make
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from pyspark.sql import functions as F
 
@@ -16,6 +18,7 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
+from flinkmagic.planning.handles import QueryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
 
 
@@ -168,6 +171,34 @@ def test_an_input_without_partitions_ends_finished(spark, deploy):
     first = graph.execution_vertex(0).current_execution
     assert (first.state, first.resource_id) == (ExecutionState.FINISHED, NO_TASK)
     assert not [task for task in deployment.tasks() if task.vertex_id == graph.job_vertices[0].id]
+
+
+@dataclass(eq=False, kw_only=True)
+class CountStageHandle(QueryStageHandle):
+    """A kind that no other module knows."""
+
+    kind = "result"
+    counted: int = -1
+
+    def run(self, host, ready):
+        ready()
+        self.counted = self.make().execute().count()
+
+
+def test_a_kind_of_handle_is_one_class(spark):
+    planned = plan({"rows": spark.range(0, 7, 1, 2)}, JobOptions(parallelism=2))
+    job_graph = create_job_graph(planned.environment.get_stream_graph())
+    (vertex,) = job_graph.vertices.values()
+    result = vertex.operator_factory
+    handle = CountStageHandle(name="count", tasks=2, made=result.made, query_execution=result.query_execution)
+    vertex.operators[0].operator_factory = handle
+    deployment = SparkDeployment(planned, build_execution_graph(job_graph), spark=spark)
+    deployment.start()
+    assert deployment.wait(60) is JobStatus.FINISHED
+    assert handle.counted == 7
+    ran = [(task.vertex_id, task.role, task.state) for task in deployment.tasks()]
+    assert ran == [(vertex.id, "task", ExecutionState.FINISHED)] * 2
+    deployment.release()
 
 
 def test_finished_outputs_are_skipped_when_the_same_plan_runs_again(spark, numbers):

@@ -207,7 +207,7 @@ def test_a_write_whose_job_fails_before_a_stage_has_run_is_plain_sparks(on, monk
     def broken(_: Any) -> None:
         raise KeyError("a mistake of ours")
 
-    monkeypatch.setattr(WriteStageHandle, "plan", property(broken))
+    monkeypatch.setattr(WriteStageHandle, "make", broken)
     cell = on.run("spark.range(3).write.json(f'{at}/one_stage')\nspark.read.json(f'{at}/one_stage').count()")
     assert (cell.error, cell.value) == (None, 3)
     (told,) = (line for line in cell.stderr.splitlines() if "a mistake of ours" in line)

@@ -94,16 +94,16 @@ class Runner:
     def _run(self, handle: StageHandle) -> None:
         if isinstance(handle, ShuffleMapStageHandle):
             if handle.tasks:
-                self._submit(handle.shuffle_dependency)
+                self._submit(handle.make())
         elif isinstance(handle, BroadcastStageHandle):
-            handle.exchange.relationFuture().get()
+            handle.make().relationFuture().get()
         elif isinstance(handle, BoundaryStageHandle):
-            handle.relation.cacheBuilder().cachedColumnBuffers().count()
+            handle.make().cacheBuilder().cachedColumnBuffers().count()
         elif isinstance(handle, SubqueryStageHandle):
-            handle.subquery.executeCollect()
+            handle.make().executeCollect()
         else:
             assert isinstance(handle, WriteStageHandle)
-            handle.plan.executeCollect()
+            handle.make().executeCollect()
 
     def _submit(self, dependency: Any) -> None:
         action = self._spark.sparkContext._jsc.sc().submitMapStage(dependency)
@@ -112,7 +112,7 @@ class Runner:
 
     def _result(self, handle: ResultStageHandle) -> DataFrame:
         schema = self._spark._jsparkSession.parseDataType(handle.schema_json)
-        rows = handle.plan.execute()
+        rows = handle.make().execute()
         return DataFrame(self._spark._jsparkSession.internalCreateDataFrame(rows, schema, False), self._spark)
 
 

@@ -95,15 +95,15 @@ def test_a_renewed_write_reads_the_rows_that_are_kept_by_then(spark, tables, com
     def tell_sizes(vertex):
         handle = vertex.operator_factory
         if isinstance(handle, ShuffleMapStageHandle):
-            handle.written(MapOutputs(spark.sparkContext).statistics(handle.shuffle_dependency))
+            handle.written(MapOutputs(spark.sparkContext).statistics(handle.make()))
 
     runner.run(job, tell_sizes)
-    builder = handle_of(compiled, job, BoundaryStageHandle).relation.cacheBuilder()
+    builder = handle_of(compiled, job, BoundaryStageHandle).make().cacheBuilder()
     write = handle_of(compiled, job, WriteStageHandle)
     assert write.adaptation.tasks == 1
 
     def reads(rows):
-        query = write.plan.children().head().children().head()
+        query = write.make().children().head().children().head()
         return f"[{rows.id()}]" in query.execute().toDebugString()
 
     before = builder.cachedColumnBuffers()

@@ -127,11 +127,11 @@ def test_a_broadcast_is_a_region_of_its_own(rows, compiled):
 
 def test_the_dependency_lets_rows_through_unsorted_and_is_made_again_for_another_run(spark, rows, compiled):
     first, last = handles(compiled, pipelined({"r": rows.repartition(2)}))
-    dependency = first.shuffle_dependency
+    dependency = first.make()
     assert dependency.getClass().getSimpleName() == "PipelinedShuffleDependency"
     assert "sort" not in dependency.rdd().toDebugString().lower()
     number = first.shuffle_id
     last.made.forget()
-    first.dependency.renew()
+    first.made.renew()
     assert first.shuffle_id is None
-    assert first.shuffle_dependency.shuffleId() != number
+    assert first.make().shuffleId() != number

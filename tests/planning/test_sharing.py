@@ -122,10 +122,10 @@ def test_handles_keep_their_objects(tables, compiled):
     counts = tables.flights.groupBy("hour").count()
     job = plan({"one": counts, "other": counts.where("count > 3")}, JobOptions(parallelism=2))
     shuffle = next(v.operator_factory for v in compiled(job).vertices.values() if v.operator_factory.name == "Exchange")
-    first = shuffle.shuffle_dependency
-    assert shuffle.shuffle_dependency is first
+    first = shuffle.make()
+    assert shuffle.make() is first
     for result in (v.operator_factory for v in compiled(job).vertices.values() if v.operator_factory is not shuffle):
-        [dependency] = shuffles_of(result.plan.execute())
+        [dependency] = shuffles_of(result.make().execute())
         assert dependency.shuffleId() == first.shuffleId()
 
 

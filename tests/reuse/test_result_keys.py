@@ -140,10 +140,10 @@ def test_an_appended_file_makes_another_key(spark, numbers, key):
 def test_a_touched_file_makes_another_key_and_is_noticed(spark, numbers, key):
     keys = ResultKeys(spark.sparkContext)
     before = key(spark.read.parquet(numbers), keys)
-    assert keys.changed_file(before) == ""
+    assert keys.changed_file(before.files) == ""
     file = next(os.path.join(numbers, name) for name in os.listdir(numbers) if name.endswith(".parquet"))
     os.utime(file, (1, 1))
-    assert keys.changed_file(before) == f"file:{file}"
+    assert keys.changed_file(before.files) == f"file:{file}"
     assert key(spark.read.parquet(numbers)).digest != before.digest
 
 
@@ -152,7 +152,7 @@ def test_a_removed_file_is_noticed(spark, numbers, key):
     before = key(spark.read.parquet(numbers), keys)
     file = next(os.path.join(numbers, name) for name in os.listdir(numbers) if name.endswith(".parquet"))
     os.remove(file)
-    assert keys.changed_file(before) == f"file:{file}"
+    assert keys.changed_file(before.files) == f"file:{file}"
 
 
 def test_a_table_counts_by_its_files(spark, numbers, key):

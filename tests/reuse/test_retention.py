@@ -344,7 +344,7 @@ def test_the_object_of_a_broadcast_goes_alone_and_is_made_again(spark, cell, num
     assert not blocks.getStatus(block).isDefined()
     spark._jvm.System.gc()  # Spark still finds the object while it exists
     # Spark computes lost partitions with the same broadcast.
-    builder, _ = result("boundary").computed
+    builder = result("boundary").computed.rows.builder
     blocks.master().removeRdd(builder.cachedColumnBuffers().id(), True)
     second = cell(source, numbers=numbers, out=out)
     assert second.reused == len(first.vertices) - 2

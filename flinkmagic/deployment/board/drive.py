@@ -61,7 +61,7 @@ from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.adaptive_stages import StageAdaptation
-from flinkmagic.planning.handles import PipelinedStageHandle, ShuffleMapStageHandle, StageHandle, WriteStageHandle
+from flinkmagic.planning.handles import StageHandle
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
@@ -450,19 +450,15 @@ class StageDrive(BoardDrive):
         is_early = tag != job.tag
         tasks = None if is_early else stage.handle.adaptation.tasks
         run = self.state.runs[tag]
-        handles = [(each.job_vertex.job_vertex.operator_factory, each.index) for each in run.region]
-        pipelined = {
-            handle.shuffle_id: index
-            for handle, index in handles
-            if isinstance(handle, PipelinedStageHandle) and handle.shuffle_id is not None
-        }
+        upstream = zip(stage.handle.upstream, run.region[1:], strict=True)
+        pipelined = {handle.shuffle_id: each.index for handle, each in upstream if handle.shuffle_id is not None}
         self.tell(JobSubmitted(tag, job, is_early, tasks, pipelined))
 
     def take_up(self, job_vertex: ExecutionJobVertex) -> None:
         """Note a vertex whose result exists already; it does not run, but lost parts of it are made again."""
-        handle = job_vertex.job_vertex.operator_factory
-        if isinstance(handle, ShuffleMapStageHandle):
-            self.tell(ResultTakenUp(job_vertex.index, handle.shuffle_dependency.shuffleId()))
+        handle = self.state.members.stage_of(job_vertex.index).handle
+        if handle.is_map_stage:
+            self.tell(ResultTakenUp(job_vertex.index, handle.make().shuffleId()))
 
     def _outcome(self, stage: StageRun, outcome: StageOutcome) -> None:
         """Take an outcome, on the stage's thread: a marker follows all that Spark has reported about its tasks."""
@@ -475,7 +471,7 @@ class StageDrive(BoardDrive):
 
     def _stage_ended(self, stage: StageRun, outcome: StageOutcome) -> None:
         job_vertex = self.state.runs[stage.tag].job_vertex
-        if outcome.error is None and isinstance(stage.handle, WriteStageHandle):
+        if outcome.error is None and stage.handle.is_committed:
             self.committed.add(job_vertex.index)
         if outcome.bytes_by_partition is not None:
             self.partition_bytes[job_vertex.id] = outcome.bytes_by_partition
@@ -537,9 +533,7 @@ class StageDrive(BoardDrive):
 
     def _submit(self, instruction: Submit) -> None:
         assert self._make_stage is not None
-        job_vertex, tag = self._graph.job_vertices[instruction.index], instruction.tag
-        handle = job_vertex.job_vertex.operator_factory
-        assert isinstance(handle, StageHandle)
+        (job_vertex, handle), tag = self.state.members.stage_of(instruction.index), instruction.tag
         self.committed.discard(instruction.index)
         stage = self._make_stage(
             handle, tag, f"{self._job_name}: {job_vertex.name}", instruction.earlier, self._outcome

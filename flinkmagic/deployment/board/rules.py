@@ -257,7 +257,7 @@ class StageBoard:
     def _is_own(run: VertexRun, final: StageRef, tasks: int | None) -> bool:
         if run.main_stage is not None:
             return False
-        return run.stage.is_last_of_its_job or final.tasks == (tasks or run.job_vertex.parallelism)
+        return run.stage.handle.ends_its_job or final.tasks == (tasks or run.job_vertex.parallelism)
 
     def _role(self, run: VertexRun, stage: StageRef, event: JobSubmitted, is_own: bool) -> Role:
         if is_own:
@@ -676,8 +676,8 @@ def _root_of_region(run: VertexRun) -> tuple[VertexRun, Subtask | None]:
 
 def _with_known_output(end: TaskEnded, role: Role) -> TaskEnded:
     """Complete the output of a task: Spark counts files and shuffles; the bytes handed to the driver are known here."""
-    is_counted = role.name == "recovery" or (role.name == "task" and role.run.stage.counts_output)
+    is_counted = role.name == "recovery" or (role.name == "task" and role.run.stage.handle.counts_output)
     if end.metrics is None or is_counted:
         return end
-    is_returned = role.name == "task" and role.run.stage.returns_output
+    is_returned = role.name == "task" and role.run.stage.handle.returns_output
     return end._replace(metrics=end.metrics.without_output(end.metrics.result_bytes if is_returned else None))

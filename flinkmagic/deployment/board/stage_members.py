@@ -14,21 +14,16 @@ from typing import NamedTuple
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-from flinkmagic.planning.handles import StageHandle
+from flinkmagic.planning.handles import StageHandle, stage_handle
 
 
 class Stage(NamedTuple):
-    """A stage of a job, by the vertex that represents it; what its rules depend on is taken from its handle."""
+    """A stage of a job."""
 
     job_vertex: ExecutionJobVertex
-    is_last_of_its_job: bool
-    """Whether the last stage of its Spark job is it, however many tasks that has."""
-    keeps_each_task: bool
-    """Whether Spark keeps what each task made: submitted again, the stage runs only what is missing."""
-    counts_output: bool
-    """Whether Spark counts what its tasks write: files and shuffles."""
-    returns_output: bool
-    """Whether what its tasks make is handed to the driver."""
+    """The vertex that represents it."""
+    handle: StageHandle
+    """The rules ask it for facts alone."""
 
 
 class StageMembers:
@@ -45,7 +40,7 @@ class StageMembers:
         self._lead: dict[int, int] = {}
         self._regions: dict[int, tuple[int, ...]] = {}
         for job_vertex in reversed(graph.job_vertices):
-            if isinstance(job_vertex.job_vertex.operator_factory, StageHandle):
+            if stage_handle(job_vertex.job_vertex) is not None:
                 self._lead[job_vertex.index] = job_vertex.index
                 continue
             leads = {
@@ -62,25 +57,19 @@ class StageMembers:
         self._find_regions()
 
     def _find_regions(self) -> None:
-        index_of = {id(one.job_vertex.operator_factory): one.index for one in self._graph.job_vertices}
+        index_of = {stage_handle(one.job_vertex): one.index for one in self._graph.job_vertices}
         for job_vertex in self._graph.job_vertices:
-            handle = job_vertex.job_vertex.operator_factory
-            if isinstance(handle, StageHandle) and handle.upstream:
-                region = (job_vertex.index, *(index_of[id(one)] for one in handle.upstream))
+            handle = stage_handle(job_vertex.job_vertex)
+            if handle is not None and handle.upstream:
+                region = (job_vertex.index, *(index_of[one] for one in handle.upstream))
                 self._regions.update(dict.fromkeys(region, region))
 
     def stage_of(self, index: int) -> Stage:
         """Return the stage that a vertex represents, which has its handle."""
         job_vertex = self._graph.job_vertices[index]
-        handle = job_vertex.job_vertex.operator_factory
-        assert isinstance(handle, StageHandle)
-        return Stage(
-            job_vertex,
-            is_last_of_its_job=handle.is_map_stage or not handle.exact,
-            keeps_each_task=handle.keeps_each_task,
-            counts_output=handle.counts_output,
-            returns_output=handle.returns_output,
-        )
+        handle = stage_handle(job_vertex.job_vertex)
+        assert handle is not None
+        return Stage(job_vertex, handle)
 
     def region_of(self, index: int) -> tuple[int, ...]:
         """Return the stages that run in one Spark job with a stage; the one whose handle runs it is the first."""

@@ -90,8 +90,8 @@ def _is_promised(state: BoardState, tasks: int, session_slots: int) -> bool:
 
 
 def _wait_for_slots(state: BoardState, name: str, vertices: int, tasks: int, available: int) -> None:
-    of = f"the region of {name} ({vertices} vertices) waits for {tasks} slots, which it needs simultaneously"
-    state.waiting_for = f"{of}; {max(0, available - state.busy)} of {available} are free"
+    what = f"the region of {name} ({vertices} vertices) waits for {tasks} slots, which it needs simultaneously"
+    state.waiting_for = f"{what}; {max(0, available - state.busy)} of {available} are free"
     if state.waiting_for != state.told_waiting:
         state.told_waiting = state.waiting_for
         state.event_log.add("slots", state.waiting_for)
@@ -110,7 +110,7 @@ def _submit(state: BoardState, region: tuple[int, ...], session_slots: int) -> S
     runs: list[VertexRun] = []
     for index in region:
         stage = state.members.stage_of(index)
-        run = VertexRun(stage, tag=tag, region=runs, holds_all=state.restarts and not stage.keeps_each_task)
+        run = VertexRun(stage, tag=tag, region=runs, holds_all=state.restarts and not stage.handle.keeps_each_task)
         for subtask, request in state.waiting.pop(index).items():
             one = run.new(subtask, SubtaskState.REQUESTED)
             one.request = request

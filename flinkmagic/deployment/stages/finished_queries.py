@@ -22,18 +22,18 @@ from flinkmagic.jvm.java import dataset_class, option, static_method
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flinkmagic.planning.handles import ResultStageHandle
+    from flinkmagic.planning.handles import StageHandle
 
 
 class FinishedQuery:
     """The query of a DataFrame, run up to its last stage."""
 
-    def __init__(self, df: DataFrame, handle: ResultStageHandle) -> None:
+    def __init__(self, df: DataFrame, handle: StageHandle) -> None:
         self._df = df
         self._spark: Any = df.sparkSession
         self._sc = self._spark.sparkContext
         self._query = df._jdf.queryExecution().commandExecuted()
-        self._plan = handle.plan
+        self._plan = handle.make()
         self._execution = query_over_plan(self._sc, self._spark._jsparkSession, self._query, self._plan)
 
     def frame(self) -> DataFrame:

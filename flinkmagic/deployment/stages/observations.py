@@ -16,20 +16,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.planning.handles import QueryStageHandle, StageHandle
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
-    from flinkmagic.planning.handles import ObservedQuery
+    from flinkmagic.planning.handles import ObservedQuery, StageHandle
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,11 +41,11 @@ class Observations:
         self._lock = threading.Lock()
         self._jvm: Any = None
         self._sinks: dict[str, list[ObservedQuery]] = {}
-        self._metrics: dict[int, JavaObject] = {}
+        self._metrics: dict[ObservedQuery, JavaObject] = {}
 
-    def hold(self, sinks: Sequence[object]) -> None:
+    def hold(self, sinks: Iterable[StageHandle | None]) -> None:
         """Keep the observations of sinks, in the cell's order, so that only the job completes them."""
-        observed = [query for query in map(observed_query, sinks) if query is not None]
+        observed = [one.observed for one in sinks if one is not None and one.observed is not None]
         if not observed:
             return
         gateway = self._spark.sparkContext._gateway
@@ -57,7 +56,7 @@ class Observations:
 
     def collect(self, handle: StageHandle) -> None:
         """Complete what can be completed now that a stage is done."""
-        query = observed_query(handle)
+        query = handle.observed
         try:
             if handle.collected is not None:
                 handle.collected()
@@ -69,7 +68,7 @@ class Observations:
     def _done(self, query: ObservedQuery) -> None:
         metrics = query.metrics.apply()
         with self._lock:
-            self._metrics[id(query)] = metrics
+            self._metrics[query] = metrics
             for name, sinks in list(self._sinks.items()):
                 if sinks[0] is query:  # rule 1
                     self._complete(name, metrics)
@@ -88,7 +87,7 @@ class Observations:
         self._jvm = None
 
     def _complete_late(self, name: str, sinks: Sequence[ObservedQuery]) -> None:
-        done = [self._metrics[id(sink)] for sink in sinks if id(sink) in self._metrics]
+        done = [self._metrics[sink] for sink in sinks if sink in self._metrics]
         if done:
             self._complete(name, done[0])
             return
@@ -100,8 +99,3 @@ class Observations:
         del self._sinks[name]
         if not self._jvm.complete(name, metrics):
             self._jvm.completeWithNothing(name)
-
-
-def observed_query(handle: object) -> ObservedQuery | None:
-    """Return the observed query of a sink, if it is one."""
-    return handle.observed if isinstance(handle, QueryStageHandle) else None

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _QUERY_EXECUTION = "org.apache.spark.sql.execution.QueryExecution"
-_NAMES = {
-    "AppendData": "append",
-    "CreateTableAsSelect": "create",
-    "OverwriteByExpression": "overwrite",
-    "OverwritePartitionsDynamic": "overwritePartitions",
-    "ReplaceTableAsSelect": "replace",
-}
-
-
-def query_name(kind: str) -> str:
-    """Return Spark's name for a command's run, as listeners see it (`QueryExecution.commandExecutionName`)."""
-    return _NAMES.get(kind, "command")
 
 
 def session_query(
@@ -59,8 +47,8 @@ def session_query(
     try:
         made = query_over_plan(sc, jsession, command, plan)
     except (DriverClassesRefusedError, Py4JError) as error:
-        # Rows and configuration are the same without it (`in_session`), so the write continues, and the log says what
-        # is missing.
+        # Rows and configuration are the same without it (`StageRunner.run_query`), so the write continues, and the log
+        # says what is missing.
         _LOG.warning(
             "Listeners that were registered after the graph was compiled are not notified of its writes: this Spark "
             "makes its queries differently (%s).",
@@ -99,14 +87,3 @@ def _arguments(jvm: Any) -> str:
     }
     defaults = (f"QueryExecution$.MODULE$.$lessinit$greater$default${place + 1}()" for place in range(len(types)))
     return ", ".join(given.get(place, default) for place, default in enumerate(defaults))
-
-
-def in_session(sc: SparkContext, jsession: JavaObject, body: JavaObject) -> JavaObject:
-    """Return a body that runs under a session's configuration, whichever session is announced.
-
-    Raises
-    ------
-    DriverClassesRefusedError
-        If none can be made: without it the write would use another configuration than that of its line.
-    """
-    return CLASSES.new_instance(sc._gateway, "InSession", jsession, body)

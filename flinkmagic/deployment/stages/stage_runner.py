@@ -1,15 +1,7 @@
 """Runs the handle of one vertex as a Spark stage, on a thread that nothing else runs on meanwhile.
 
-What Spark is asked for, by kind of handle (seen on 3.5.9 and 4.3.0):
-
-- shuffle map stage: ``SparkContext.submitMapStage``, waited for inside the JVM. A map stage whose outputs are all there
-  is not submitted: Spark would finish that job twice and log ``DAGScheduler: No stages registered for job`` (its
-  `handleMapStageSubmitted` finds the stage available after `submitStage` has already finished the job).
-- broadcast: ``relationFuture``; subquery: ``executeCollect``.
-- write: the command's ``executeCollect`` inside ``SQLExecution.withNewExecutionId``, so that the SQL tab and the query
-  listeners of the session see it as a plain write.
-- result and boundary: a pass over the rows that are kept; see `reuse.kept_results`. A result is a query of the session,
-  too; a boundary is not the user's, and has no name under which listeners would see it.
+Writes and results run inside ``SQLExecution.withNewExecutionId``, as queries of the user's session (`session_queries`):
+the SQL tab and the listeners see them as plain ones. Seen on 3.5.9 and 4.3.0.
 """
 
 from __future__ import annotations
@@ -17,34 +9,25 @@ from __future__ import annotations
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.deployment.stages.free_slots import await_free_slots
+from flinkmagic.deployment.stages.free_slots import free_slots
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import ExecutorWatch, end_python_workers
-from flinkmagic.deployment.stages.session_queries import in_session, query_name, session_query
+from flinkmagic.deployment.stages.session_queries import session_query
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
-from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.jvm.java import java_class, option, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
-from flinkmagic.planning.handles import (
-    BoundaryStageHandle,
-    BroadcastStageHandle,
-    ResultStageHandle,
-    ShuffleMapStageHandle,
-    StageHandle,
-    SubqueryStageHandle,
-    WriteStageHandle,
-    renew_region,
-)
+from flinkmagic.planning.handles import QueryStageHandle, StageHandle
 from flinkmagic.reuse.kept_results import KeptResults
 from flinkmagic.reuse.map_outputs import MapOutputs
 
@@ -57,10 +40,17 @@ _LOG = logging.getLogger(__name__)
 EARLY = "-early"
 """The suffix of the tag of jobs that run before a vertex's own stage: the sampling of a range exchange."""
 
+_PAUSE_S = 0.05
+"""Between two looks at Spark's free slots."""
+
+
+class StageCancelledError(Exception):
+    """Raised on a stage's thread if the stage was cancelled before it was submitted to Spark."""
+
 
 @dataclass(frozen=True)
 class StageOutcome:
-    """The outcome of a stage."""
+    """How a stage ended."""
 
     error: BaseException | None = None
     """Why it failed; None if it is done."""
@@ -70,12 +60,8 @@ class StageOutcome:
     """How the stage's run differed from its plan."""
 
 
-class StageCancelledError(Exception):
-    """Raised on a stage's thread if the stage was cancelled before it was submitted to Spark."""
-
-
 class StageRunner:
-    """Runs the handles of one deployment's stages, and holds what they share.
+    """Runs the handles of one deployment's stages, and holds what they share (`StageHost`).
 
     Parameters
     ----------
@@ -109,145 +95,103 @@ class StageRunner:
         self._watch = ExecutorWatch.of(sc)
         self._jsc = sc._jsc.sc()
 
-    def run(
-        self,
-        handle: StageHandle,
-        tag: str,
-        description: str,
-        earlier: EarlierRun | None,
-        ready: Callable[[], None],
-    ) -> StageOutcome:
-        """Run a handle to its end on the calling thread, which must run nothing else meanwhile.
-
-        `ready` is called before anything goes to Spark, and may raise.
-        """
-        outcome = self._run(handle, tag, description, earlier, ready)
-        self._observations.collect(handle)
-        return replace(outcome, adaptation=handle.adaptation)
-
-    def _run(
-        self,
-        handle: StageHandle,
-        tag: str,
-        description: str,
-        earlier: EarlierRun | None,
-        ready: Callable[[], None],
-    ) -> StageOutcome:
-        session = handle.session or self.jsession
-        if isinstance(handle, ShuffleMapStageHandle) and handle.tasks == 0:
-            return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions)
-        if any(one.calls_python for one in (handle, *handle.upstream)):
-            self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, session))
-        self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, description, session)
-        if earlier is not None and (handle.upstream or self.kept.stored_partitions(handle) > len(earlier.counted)):
-            self.kept.forget(handle)
-        if earlier is not None and handle.upstream:
-            renew_region(handle)
-        elif earlier is not None:
-            handle.renew()
-        if handle.starts_jobs_early:
-            ready()
-        handle.make()
-        for one in handle.upstream:
-            one.shuffle_dependency  # noqa: B018 - the number of the shuffle says whose the stage is
-        handle.adaptation  # noqa: B018 - to be known before Spark tells of the stage's tasks
-        metrics = handle.row_metrics()
-        if metrics:
-            self._count_rows(tag, metrics)
-        if handle.starts_jobs_early:
-            self.properties.enter(tag, description, session)
-        if isinstance(handle, ShuffleMapStageHandle):
-            return self._run_shuffle_map(handle, ready)
-        if isinstance(handle, BroadcastStageHandle):
-            ready()
-            handle.exchange.relationFuture().get()
-        elif isinstance(handle, SubqueryStageHandle):
-            ready()
-            handle.subquery.executeCollect()
-        elif isinstance(handle, WriteStageHandle):
-            plan = handle.plan
-            if earlier is not None:
-                prepare_write_retry(self.sc, plan, handle.name, earlier)
-            ready()
-            self._write(handle, plan, session)
-        elif isinstance(handle, ResultStageHandle):
-            self._keep_result(handle, ready, session)
-        elif isinstance(handle, BoundaryStageHandle):
-            batches = self.kept.batches(handle)
-            ready()
-            self._in_sql_execution(handle.query_execution, None, batches)
-        else:
-            raise InvariantViolatedError(f"there is a way to run a {type(handle).__name__}")
+    def run(self, stage: StageRun) -> StageOutcome:
+        """Run a stage to its end on the calling thread, which must run nothing else meanwhile."""
+        handle = stage.handle
+        if handle.tasks or not handle.is_map_stage:  # Spark refuses a map stage without partitions
+            self._prepare(stage)
+        sizes = handle.run(self, stage.ready)
         try:
             self._done(handle, self.kept)
         except Exception as error:  # noqa: BLE001 - what the stage wrote is committed
             again = "a kernel that takes the job up does it again"
             _LOG.warning("%r is done, but that could not be recorded, so %s: %s", handle.name, again, error)
-        return StageOutcome()
+        self._observations.collect(handle)
+        return StageOutcome(bytes_by_partition=sizes, adaptation=handle.adaptation)
 
-    def _write(self, handle: WriteStageHandle, plan: JavaObject, jsession: JavaObject | None) -> None:
-        """Run a write's plan as a query of the session in which the user asked for it."""
-        user = handle.user_write
-        if user is None:
-            self._in_sql_execution(handle.query_execution, "command", plan)
-            return
-        planned = handle.query_execution
-        user.prepare(planned.sparkSession())
-        metrics = handle.observed.metrics if handle.observed is not None else None
-        told = session_query(self.sc, planned, user.spark._jsparkSession, user.command, plan, metrics)
-        try:
-            name = query_name(user.kind)
-            self._in_sql_execution(told, name, plan, jsession)
-        finally:
-            user.refresh()
+    def _prepare(self, stage: StageRun) -> None:
+        """Make the JVM's object of the handle, under the stage's tag."""
+        handle, tag, earlier = stage.handle, stage.tag, stage.earlier
+        session = handle.session or self.jsession
+        if any(one.calls_python for one in (handle, *handle.upstream)):
+            self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, session))
+        self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, stage.description, session)
+        if earlier is not None:
+            if handle.upstream or self.kept.stored_partitions(handle) > len(earlier.counted):
+                self.kept.forget(handle)
+            handle.renew()
+        if handle.starts_jobs_early:
+            stage.ready()
+        made = handle.make()
+        for one in handle.upstream:
+            one.make()  # the number of the shuffle says whose the stage is
+        handle.adaptation  # noqa: B018 - to be known before Spark tells of the stage's tasks
+        metrics = handle.row_metrics()
+        if metrics:
+            self._count_rows(tag, metrics)
+        if handle.starts_jobs_early:
+            self.properties.enter(tag, stage.description, session)
+        if earlier is not None and handle.is_committed:
+            prepare_write_retry(self.sc, made, handle.name, earlier)
 
-    def _keep_result(self, handle: ResultStageHandle, ready: Callable[[], None], session: JavaObject | None) -> None:
-        """Compute and keep a result's rows, as a query of the user's session."""
-        batches = self.kept.batches(handle)
-        if handle.upstream:
-            # A job that reads the rows must not find the shuffles behind them: they are gone with this one.
-            batches.localCheckpoint()
-        ready()
-        planned, observed = handle.query_execution, handle.observed
-        query = planned.logical() if observed is None else observed.query
-        metrics = None if observed is None else observed.metrics
-        told = session_query(self.sc, planned, self.kept.jsession, query, handle.plan, metrics)
-        self._in_sql_execution(told, "collect", batches, session)
+    # -- StageHost -------------------------------------------------------------------------------------
 
-    def _run_shuffle_map(self, handle: ShuffleMapStageHandle, ready: Callable[[], None]) -> StageOutcome:
-        dependency = handle.shuffle_dependency
+    def batches(self, handle: StageHandle) -> JavaObject:
+        """Return the RDD over which a pass computes and keeps the handle's rows; start nothing."""
+        return self.kept.batches(handle)
+
+    def write_shuffle(
+        self, dependency: JavaObject, written: Callable[[JavaObject], object] | None, ready: Callable[[], None]
+    ) -> tuple[int, ...]:
+        """Run a map stage, and wait for it inside the JVM.
+
+        One whose outputs are all there is not submitted: Spark would finish that job twice and log ``DAGScheduler: No
+        stages registered for job`` (its `handleMapStageSubmitted` finds the stage available after `submitStage` has
+        already finished the job).
+        """
         tasks = dependency.rdd().getNumPartitions()
         if tasks == 0:
-            return StageOutcome(bytes_by_partition=(0,) * handle.output_partitions)
+            return ()
         if self._map_outputs.are_complete(dependency, tasks):
-            return self._written(handle, self._map_outputs.statistics(dependency))
-        ready()
+            statistics = self._map_outputs.statistics(dependency)
+        else:
+            ready()
+            statistics = self._run_map_stage(dependency)
+        if written is not None:
+            written(statistics)
+        # As text: each number of an array would cost a call.
+        text = static_method(self.sc._jvm, "java.util.Arrays", "toString")(statistics.bytesByPartitionId())
+        return tuple(int(number) for number in text.strip("[]").split(",") if number)
+
+    def _run_map_stage(self, dependency: JavaObject) -> JavaObject:
         future = self._jsc.submitMapStage(dependency)
         static_method(self.sc._jvm, "org.apache.spark.util.ThreadUtils", "awaitReady")(future, _forever(self.sc._jvm))
         answer = future.value().get()
         if answer.isFailure():
             raise self._as_python(answer.failed().get())
-        return self._written(handle, answer.get())
+        return answer.get()
 
-    def _written(self, handle: ShuffleMapStageHandle, statistics: JavaObject) -> StageOutcome:
-        if handle.written is not None:
-            handle.written(statistics)
-        # As text: each number of an array would cost a call.
-        text = static_method(self.sc._jvm, "java.util.Arrays", "toString")(statistics.bytesByPartitionId())
-        numbers = tuple(int(number) for number in text.strip("[]").split(",") if number)
-        return StageOutcome(bytes_by_partition=numbers)
-
-    def _in_sql_execution(
-        self,
-        query_execution: JavaObject,
-        name: str | None,
-        target: JavaObject,
-        jsession: JavaObject | None = None,
+    def run_users_query(
+        self, handle: QueryStageHandle, query: JavaObject, name: str, target: JavaObject, jsession: JavaObject | None
     ) -> None:
-        """Run something as a query, under the configuration of another session if one is given."""
+        """Run what a write or a result asks for as a query of the user's session, under the clone's configuration."""
+        metrics = handle.observed.metrics if handle.observed is not None else None
+        planned, plan, session = handle.query_execution, handle.make(), jsession or self.kept.jsession
+        self.run_query(session_query(self.sc, planned, session, query, plan, metrics), name, target, handle.session)
+
+    def run_query(
+        self, query_execution: JavaObject, name: str | None, target: JavaObject, jsession: JavaObject | None = None
+    ) -> None:
+        """Run something as a query, under the configuration of another session if one is given.
+
+        Raises
+        ------
+        DriverClassesRefusedError
+            If that is not possible: without it a write would use another configuration than that of its line.
+        """
         body = CLASSES.new_instance(self.sc._gateway, "StageBody", target)
         if jsession is not None:
-            body = in_session(self.sc, jsession, body)
+            body = CLASSES.new_instance(self.sc._gateway, "InSession", jsession, body)
         run = static_method(self.sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
         run(query_execution, option(self.sc._jvm, name), body)
 
@@ -285,11 +229,8 @@ class StageRun:
         earlier: EarlierRun | None,
         on_outcome: OnOutcome,
     ) -> None:
-        self.handle = handle
-        self.tag = tag
+        self.handle, self.tag, self.description, self.earlier = handle, tag, description, earlier
         self._runner = runner
-        self._description = description
-        self._earlier = earlier
         self._on_outcome = on_outcome
         self.waiting_for = ""
         """What it waits for before it goes to Spark: slots that other jobs hold."""
@@ -308,22 +249,28 @@ class StageRun:
         self._turn = turn
         threads.start(self.tag, self._run)
 
-    def _ready(self) -> None:
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            turn()
-        self.check_wanted()
-        if self.handle.upstream:
-            await_free_slots(self._runner.sc, self)
-
-    def check_wanted(self) -> None:
-        """Raise if it was cancelled.
+    def ready(self) -> None:
+        """Wait until it may go to Spark.
 
         Raises
         ------
         StageCancelledError
-            Then.
+            If it was cancelled meanwhile.
         """
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            turn()
+        self._check_wanted()
+        needed, vertices = self.handle.slots, 1 + len(self.handle.upstream)
+        while vertices > 1 and (free := free_slots(self._runner.sc)) < needed:
+            region = f"the region of {self.handle.name} ({vertices} vertices) waits for {needed} slots"
+            others = f"Spark's other jobs leave {max(0, free)}"
+            self.waiting_for = f"{region}, which it needs simultaneously, and {others}"
+            time.sleep(_PAUSE_S)
+            self._check_wanted()
+        self.waiting_for = ""
+
+    def _check_wanted(self) -> None:
         if self._cancelled.is_set():
             raise StageCancelledError
 
@@ -350,7 +297,7 @@ class StageRun:
 
     def _run(self) -> None:
         try:
-            outcome = self._runner.run(self.handle, self.tag, self._description, self._earlier, self._ready)
+            outcome = self._runner.run(self)
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
             outcome = StageOutcome(error=error, adaptation=self.handle.known_adaptation)
             if is_cancelled(error) and not self.is_cancelled:  # by the user, at Spark: not by `cancel`

@@ -13,11 +13,12 @@ from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.jvm.java import logical_plan
 from flinkmagic.options import BLOCKING
 from flinkmagic.planning.clones import KeptClones
-from flinkmagic.planning.handles import ResultStageHandle
+from flinkmagic.planning.handles import StageHandle, stage_handle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.origin import LINE, Origin
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary
+from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
 
@@ -65,9 +66,9 @@ class LineGraph(CompiledGraph):
         if not self.boundaries:
             return []
         keys = ResultKeys(self.spark.sparkContext, planned.relations)
-        results = {id(one.handle): one for one in planned.results}
+        results: dict[object, StageResult] = {one.handle: one for one in planned.results}
         tails = {node.id: node for vertex in self.job_graph.vertices.values() for node in vertex.operators}
-        kept = [(one, results[id(tails[one.tail_id].operator_factory)]) for one in self.boundaries]
+        kept = [(one, results[tails[one.tail_id].operator_factory]) for one in self.boundaries]
         return [(boundary, keys.of(result.plan, *result.names)) for boundary, result in kept]
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
@@ -107,7 +108,7 @@ class ActionGraph(LineGraph):
     def rows_of(self, df: DataFrame) -> int | None:
         """Return how many rows of a DataFrame the query had when it ran; None if they were not counted."""
         parts: Any = CLASSES.shared_instance(self.spark.sparkContext._gateway, "FrameParts")
-        rows = int(parts.rowsOf(self.last_stage.plan, logical_plan(df)))
+        rows = int(parts.rowsOf(self.last_stage.make(), logical_plan(df)))
         return None if rows < 0 else rows
 
     @property
@@ -116,10 +117,10 @@ class ActionGraph(LineGraph):
         return len(self.job_graph.vertices) == 1
 
     @property
-    def last_stage(self) -> ResultStageHandle:
+    def last_stage(self) -> StageHandle:
         """The stage that the action runs itself."""
-        handle = self.last_vertex.operator_factory
-        assert isinstance(handle, ResultStageHandle)
+        handle = stage_handle(self.last_vertex)
+        assert handle is not None
         return handle
 
     @property

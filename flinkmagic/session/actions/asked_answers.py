@@ -3,7 +3,7 @@
 1. An answer is found by the query of the DataFrame as it is analysed (`ResultKeys.of_answer`), the action's name and
    arguments, and what of this process shapes the answer. Neither the DataFrame nor the cell matter.
 2. It is given only if all files that the query reads are what they were.
-3. What was answered is kept if the key is still the same then, and if it is small (`kept_answers`).
+3. What was answered is kept if the key is still the same then, and if it is small (`retained_answers`).
 4. An action that is called for its effects is always carried out. So is one whose query would fill a cache of the
    user's, is observed, or is followed by a query listener.
 5. If something of ours fails here, the action is carried out, and a line says so, once for each SparkContext.
@@ -25,8 +25,8 @@ from weakref import WeakSet
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import not_known
 from flinkmagic.errors.base import is_from_signal
-from flinkmagic.reuse.kept_answers import kept_answers
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
+from flinkmagic.reuse.retained_answers import retained_answers
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -71,13 +71,13 @@ class AskedAnswer:
     """
 
     def __init__(self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey) -> None:
-        self._store = kept_answers(call.df.sparkSession.sparkContext)
+        self._store = retained_answers(call.df.sparkSession.sparkContext)
         self._keys, self._rows, self._key = keys, rows, key
         self._shown: list[str] = []
         self.call = replace(call, original=self._showing(call.original)) if call.method == "show" else call
         """The action to run if no answer is known."""
         kept = self._store.find(key)
-        self.known = kept if kept is not None and not keys.changed_file(rows) else None
+        self.known = kept if kept is not None and not keys.changed_file(rows.files) else None
         """What was answered before; None if that is not known, or no longer right."""
 
     def give(self) -> Any:
@@ -96,7 +96,7 @@ class AskedAnswer:
             if self.call.method == "show":
                 answer = self._shown[-1]
             again = asked(self.call)
-            if again is not None and again._key == self._key and not again._keys.changed_file(again._rows):
+            if again is not None and again._key == self._key and not again._keys.changed_file(again._rows.files):
                 self._store.add(self._key, self.call.text, answer, seconds)
         except Exception as error:
             if is_from_signal(error):

@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from flinkmagic.capturing.writes.writer_calls import declared_field
-from flinkmagic.reuse.kept_answers import kept_answers
 from flinkmagic.reuse.result_keys import NoKey, ResultKeys
+from flinkmagic.reuse.retained_answers import retained_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def read_files(call: ReadCall) -> DataFrame:
         name = None
     if name is None:
         return call.run_plainly()
-    known = kept_answers(call.reader._spark.sparkContext).schemas
+    known = retained_answers(call.reader._spark.sparkContext).schemas
     former: KnownSchema | None = known.pop(name, None)
     if former is not None:
         made = _made_with(call, former)
@@ -118,7 +118,7 @@ def _schema_of(df: DataFrame) -> KnownSchema | None:
     try:
         keys = ResultKeys(df.sparkSession.sparkContext)
         key = keys.of_read(df._jdf.queryExecution())
-        if isinstance(key, NoKey) or not key.files or keys.changed_file(key):
+        if isinstance(key, NoKey) or not key.files or keys.changed_file(key.files):
             return None
         return KnownSchema(df.schema, key.digest)
     except Py4JError as error:  # to know a schema only saves work

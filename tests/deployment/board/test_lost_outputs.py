@@ -177,7 +177,7 @@ def test_a_result_of_an_earlier_job_is_made_once_more_by_its_own_vertex():
     spark = FakeSpark(CHAIN)
     dependency = type("Dependency", (), {"shuffleId": lambda self: 4711})()
     handle = spark.by_name["Map"].job_vertex.operator_factory
-    handle.dependency = lambda: dependency
+    handle.made = lambda: dependency
     spark.drive.take_up(spark.by_name["Map"])
     spark.conclude("Map")
     spark.stage("Map").stage_id = 4711

@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.python_workers import ExecutorWatch
-from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
+from flinkmagic.deployment.stages.stage_runner import StageRun
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.errors.usage import JobRunningError
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.handles import WriteStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
 
 
@@ -219,14 +220,14 @@ def test_sinks_that_were_written_before_the_cancellation_stay(spark, deploy, tmp
 def test_a_write_that_is_committed_while_it_is_cancelled_is_told_as_written(spark, deploy, tmp_path, monkeypatch):
     """Who is told that it was not would append the same rows once more."""
     is_committed, may_end = threading.Event(), threading.Event()
-    write = StageRunner._write
+    run = WriteStageHandle.run
 
     def held_after_the_commit(self, *arguments):
-        write(self, *arguments)
+        run(self, *arguments)
         is_committed.set()
         may_end.wait(60)
 
-    monkeypatch.setattr(StageRunner, "_write", held_after_the_commit)
+    monkeypatch.setattr(WriteStageHandle, "run", held_after_the_commit)
     with capture(spark) as program:
         spark.range(0, 4, 1, 1).write.parquet(str(tmp_path / "out"))
     deployment = deploy(program)

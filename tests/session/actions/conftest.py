@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.source_code.source_location import CellSource
-from flinkmagic.reuse import kept_answers
+from flinkmagic.reuse import retained_answers
 from flinkmagic.session import SessionActions
 from tests.status_store import StatusStore
 
@@ -76,7 +76,7 @@ class Session(CaptureListener):
 @pytest.fixture
 def session(spark, monkeypatch):
     """A session that computes each answer, if only by its last stage."""
-    monkeypatch.setattr(kept_answers, "LARGEST", 0)
+    monkeypatch.setattr(retained_answers, "LARGEST", 0)
     return Session(spark)
 
 

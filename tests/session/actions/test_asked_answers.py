@@ -12,7 +12,7 @@ from weakref import WeakSet
 import pytest
 
 from flinkmagic.options import JobOptions
-from flinkmagic.reuse import kept_answers
+from flinkmagic.reuse import retained_answers
 from flinkmagic.reuse.result_keys import ResultKeys
 from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.actions import asked_answers
@@ -428,7 +428,7 @@ def test_a_failed_look_up_is_told_once_and_the_action_runs(answering, files, mon
     def fails(keys, key):
         raise OSError("the folder\ncannot be listed")
 
-    monkeypatch.setattr(kept_answers.KeptAnswers, "find", fails)
+    monkeypatch.setattr(retained_answers.RetainedAnswers, "find", fails)
     for _ in range(2):
         assert answering.cell(GROUPS + "df.count()") == 3
         assert not is_answered(answering)
@@ -451,7 +451,7 @@ def test_an_alarm_that_rings_while_an_answer_is_kept_is_raised(answering, monkey
         raise TimeoutError("rang")
 
     before = signal.signal(signal.SIGALRM, rings)
-    monkeypatch.setattr(kept_answers, "packed", lambda answer: signal.raise_signal(signal.SIGALRM))
+    monkeypatch.setattr(retained_answers, "packed", lambda answer: signal.raise_signal(signal.SIGALRM))
     try:
         with pytest.raises(TimeoutError, match="rang"):
             answering.cell("spark.range(3).count()")
@@ -463,7 +463,7 @@ def test_an_alarm_that_rings_while_an_answer_is_kept_is_raised(answering, monkey
 
 
 def test_a_large_answer_is_computed_again(answering, monkeypatch) -> None:
-    monkeypatch.setattr(kept_answers, "LARGEST", 4000)
+    monkeypatch.setattr(retained_answers, "LARGEST", 4000)
     for _ in range(2):
         assert len(answering.cell("spark.range(100).collect()")) == 100
         assert not is_answered(answering)

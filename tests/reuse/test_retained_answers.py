@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row
 
-from flinkmagic.reuse import kept_answers
-from flinkmagic.reuse.kept_answers import LARGEST, KeptAnswers, packed
+from flinkmagic.reuse import retained_answers
+from flinkmagic.reuse.retained_answers import LARGEST, RetainedAnswers, packed
 
 SMALL = [
     3,
@@ -26,7 +26,7 @@ SMALL = [
 
 @pytest.mark.parametrize("answer", SMALL)
 def test_an_answer_is_given_as_a_copy(answer) -> None:
-    answers = KeptAnswers()
+    answers = RetainedAnswers()
     answers.add("k", "collect()", answer, 1.5)
     kept = answers.find("k")
     assert kept.value() == answer
@@ -47,7 +47,7 @@ FRAME = pd.DataFrame(
 
 
 def test_frames_and_tables_keep_their_types() -> None:
-    answers = KeptAnswers()
+    answers = RetainedAnswers()
     answers.add("frame", "toPandas()", FRAME, 0.1)
     copy = answers.find("frame").value()
     assert list(copy.dtypes) == list(FRAME.dtypes)
@@ -95,9 +95,9 @@ def test_what_is_large_is_not_looked_through() -> None:
 
 
 def test_what_was_used_last_stays(monkeypatch) -> None:
-    answers = KeptAnswers()
+    answers = RetainedAnswers()
     size = answers_of(answers, "a")
-    monkeypatch.setattr(kept_answers, "MOST_BYTES", 3 * size)
+    monkeypatch.setattr(retained_answers, "MOST_BYTES", 3 * size)
     for key in "bc":
         answers_of(answers, key)
     answers.use(answers.find("a"))
@@ -110,8 +110,8 @@ def test_what_was_used_last_stays(monkeypatch) -> None:
 
 
 def test_there_are_not_too_many(monkeypatch) -> None:
-    monkeypatch.setattr(kept_answers, "MOST_ANSWERS", 2)
-    answers = KeptAnswers()
+    monkeypatch.setattr(retained_answers, "MOST_ANSWERS", 2)
+    answers = RetainedAnswers()
     for key in "abc":
         answers.add(key, "count()", 1, 0.1)
     assert [one.key for one in answers.entries()] == ["c", "b"]

@@ -1,8 +1,8 @@
-"""Keeps small answers of actions in the driver's memory, to give them again without running anything.
+"""Retains small answers of actions in the driver's memory, to give them again without running anything.
 
-An answer is what an action returned: a number, rows, a pandas frame, a text that was shown. It is kept as a pickle that
-this process has made, so that each time it is given it is an object of its own. Only what is surely small and of types
-whose copies are equal is kept; that something is large is known without a look at all of it.
+An answer is what an action returned: a number, rows, a pandas frame, a text that was shown. It is retained as a pickle
+that this process has made, so that each time it is given it is an object of its own. Only what is surely small and of
+types whose copies are equal is retained; that something is large is known without a look at all of it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _PLAIN = frozenset(
 
 
 @dataclass(eq=False)
-class KeptAnswer:
+class RetainedAnswer:
     """An answer that was given before."""
 
     key: str
@@ -89,54 +89,54 @@ class KeptAnswer:
         return pickle.loads(self.pickled)  # noqa: S301 - made by this process
 
 
-class KeptAnswers:
-    """The answers that are kept for one SparkContext; can be called from any thread."""
+class RetainedAnswers:
+    """The answers that are retained for one SparkContext; can be called from any thread."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Any] = {}
         """What is known of the columns of files, by how they were read; it is released with all answers."""
         self._lock = threading.Lock()
         self._number = 0
-        self._kept: dict[str, KeptAnswer] = {}
+        self._retained: dict[str, RetainedAnswer] = {}
         """By key, the least recently used one first."""
 
-    def entries(self) -> list[KeptAnswer]:
-        """Return what is kept, last used first."""
+    def entries(self) -> list[RetainedAnswer]:
+        """Return what is retained, last used first."""
         with self._lock:
-            return list(reversed(self._kept.values()))
+            return list(reversed(self._retained.values()))
 
-    def find(self, key: str) -> KeptAnswer | None:
+    def find(self, key: str) -> RetainedAnswer | None:
         """Return the answer with a key, if there is one."""
         with self._lock:
-            return self._kept.get(key)
+            return self._retained.get(key)
 
-    def use(self, answer: KeptAnswer) -> None:
+    def use(self, answer: RetainedAnswer) -> None:
         """Note that an answer is given again."""
         with self._lock:
-            if self._kept.get(answer.key) is answer:
+            if self._retained.get(answer.key) is answer:
                 answer.used_at = time.time()
-                self._kept[answer.key] = self._kept.pop(answer.key)
+                self._retained[answer.key] = self._retained.pop(answer.key)
 
     def add(self, key: str, what: str, answer: Any, seconds: float) -> None:
-        """Keep an answer if it is small; what was used least recently makes room for it."""
+        """Retain an answer if it is small; what was used least recently makes room for it."""
         pickled = packed(answer)
         if pickled is None:
             return
         with self._lock:
-            former = self._kept.pop(key, None)
+            former = self._retained.pop(key, None)
             self._number += former is None
             name = f"{NAME}.{self._number}" if former is None else former.name
-            self._kept[key] = KeptAnswer(key, what, pickled, seconds, name)
-            total = sum(one.bytes for one in self._kept.values())
-            while total > MOST_BYTES or len(self._kept) > MOST_ANSWERS:
-                total -= self._kept.pop(next(iter(self._kept))).bytes
+            self._retained[key] = RetainedAnswer(key, what, pickled, seconds, name)
+            total = sum(one.bytes for one in self._retained.values())
+            while total > MOST_BYTES or len(self._retained) > MOST_ANSWERS:
+                total -= self._retained.pop(next(iter(self._retained))).bytes
 
-    def drop(self, which: Callable[[KeptAnswer], bool]) -> list[KeptAnswer]:
+    def drop(self, which: Callable[[RetainedAnswer], bool]) -> list[RetainedAnswer]:
         """Release some answers; return what was released."""
         with self._lock:
-            gone = [one for one in self._kept.values() if which(one)]
+            gone = [one for one in self._retained.values() if which(one)]
             for one in gone:
-                del self._kept[one.key]
+                del self._retained[one.key]
         return gone
 
 
@@ -186,6 +186,6 @@ def _library_bytes(value: Any, most: int) -> int:
 
 
 @kept_for_context
-def kept_answers(sc: SparkContext) -> KeptAnswers:
-    """Return the answers that are kept for a SparkContext."""
-    return KeptAnswers()
+def retained_answers(sc: SparkContext) -> RetainedAnswers:
+    """Return the answers that are retained for a SparkContext."""
+    return RetainedAnswers()
