@@ -108,7 +108,7 @@ class Left:
 
     @property
     def settlements(self) -> list[Settlement]:
-        return [one for program in self.programs for one in program.settlements]
+        return [one for program in self.programs for one in program.eager.settlements]
 
 
 class CellTimeoutError(Exception):

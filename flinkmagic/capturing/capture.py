@@ -16,8 +16,7 @@ from flinkmagic.capturing.hooks import patches
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.recorder import Recorder
 from flinkmagic.capturing.results import bound_frames
-from flinkmagic.capturing.source_code.cell_labels import remember
-from flinkmagic.capturing.source_code.source_location import CellSource
+from flinkmagic.capturing.source_code.source_location import CellSource, remember
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.capturing import SparkConnectSessionError
 from flinkmagic.errors.usage import InvalidValueError
@@ -50,14 +49,16 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     mode : CaptureMode
         What becomes of writes and starts of streaming queries; as text mostly {"batch", "streaming"}.
     listener : CaptureListener, optional
-        Provides what lines need, and hears of what they do.
+        Provides what lines need, and hears of what they do: a `DeployingListener` for a mode that deploys.
 
     Raises
     ------
     SparkConnectSessionError
         For a Spark Connect session.
     InvalidValueError
-        If there is no such mode, or if it is one that deploys and nothing listens.
+        If there is no such mode.
+    ListenerRequiredError
+        If the mode needs another kind of listener.
     DriverClassesRefusedError
         If the session's JVM does not compile our Java classes. The block is not run.
 
@@ -83,7 +84,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     ) -> None:
         if type(spark).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
-        modes = [each.value for each in CaptureMode if listener is not None or not each.deploys]
+        modes = [each.value for each in CaptureMode]
         if mode not in modes:
             raise InvalidValueError(str(mode), f"one of {', '.join(modes)}", "mode")
         self._program = Program(
@@ -102,7 +103,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     def __enter__(self) -> Program:
         require_compiler(self._program.spark)
         self._before = bound_frames(self._variables())
-        self._recorder.begin(user_frame())
+        self._recorder.source.begin(user_frame())
         self._token = patches.activate(self._recorder)
         return self._program
 

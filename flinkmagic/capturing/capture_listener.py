@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -61,27 +62,12 @@ class ReadCall:
 class CaptureListener:
     """Answers a capture's questions and hears of its events, on the thread of the line that runs.
 
-    By default the methods note nothing, and actions and reads run as in a plain cell. A capture whose mode deploys
-    needs a listener with `run_pending`, and with `start_stream` if that mode is streaming.
+    By default the methods note nothing, and actions and reads run as in a plain cell.
     """
 
     def awaited(self) -> Iterable[DeferredWrite]:
         """Return the writes of earlier captures that have not run; `awaited_read` hears of a read of their targets."""
         return ()
-
-    def run_pending(self, program: Program) -> None:
-        """Run the pending writes, which a line needs, and return when they are done.
-
-        Raises
-        ------
-        NotDeployedError
-            In mode LINES, if nothing of the write has begun: plain Spark then writes.
-        """
-        raise NotImplementedError
-
-    def start_stream(self, stream: DeferredStream) -> None:
-        """Start a query on the line of its start."""
-        raise NotImplementedError
 
     def write_deferred(self, pending: int) -> None:
         """Note that a write was put off, and how many are pending now."""
@@ -99,3 +85,25 @@ class CaptureListener:
     def read(self, call: ReadCall) -> DataFrame:
         """Carry out a read of files on that thread; return the DataFrame."""
         return call.run_plainly()
+
+
+class DeployingListener(CaptureListener, ABC):
+    """Gives the lines of a capture what they need: for the modes that deploy."""
+
+    @abstractmethod
+    def run_pending(self, program: Program) -> None:
+        """Run the pending writes, which a line needs, and return when they are done.
+
+        Raises
+        ------
+        NotDeployedError
+            In mode LINES, if nothing of the write has begun: plain Spark then writes.
+        """
+
+
+class StreamStartingListener(DeployingListener):
+    """Starts streaming queries on their lines, too: for mode STREAMING_RUN."""
+
+    @abstractmethod
+    def start_stream(self, stream: DeferredStream) -> None:
+        """Start a query on the line of its start."""

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequenc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.program import Program, RecordedCall, Use
+from flinkmagic.capturing.lineage import RecordedCall
+from flinkmagic.capturing.program import EagerWork, Program, Use
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.pending import check_overwrites
@@ -23,15 +24,11 @@ if TYPE_CHECKING:
 
 def link(program: Program, earlier: Iterable[Program]) -> None:
     """Note which DataFrames of earlier programs a program continues from (its `uses`)."""
-    own = {call.output for call in program.calls}
-    needed = {number for call in program.calls for number in call.inputs}
-    needed |= {write.frame for write in program.writes} | {stream.frame for stream in program.streams}
-    needed |= {number for df in program.results.values() if (number := program.frame_of(df)) is not None}
-    makers = [(one, {call.output: call for call in one.calls}) for one in earlier if one is not program]
+    results = (program.frame_of(df) for df in program.results.values())
+    given = program.given(number for number in results if number is not None)
+    makers = [(one, one.lineage.by_output()) for one in earlier if one is not program]
     found = []
-    for number, df in sorted(program.registry.living().items()):
-        if number in own or number not in needed:
-            continue
+    for _, df in sorted(given.items()):
         for maker, calls in reversed(makers):
             call = calls.get(at) if (at := maker.frame_of(df)) is not None else None
             if call is not None:
@@ -51,16 +48,15 @@ def over_frames(
     spark = next(iter(frames.values())).sparkSession
     program = Program(spark, name=name, results=dict(frames), complete=True, namespace=namespace)
     for df in frames.values():
-        program.registry.keep(df)
-    program.frames = dict(program.registry.kept)
+        program.lineage.registry.keep(df)
+    program.lineage.frames = dict(program.lineage.registry.kept)
     link(program, earlier)
     return program
 
 
 def spanning(program: Program) -> Program:
     """Return the program with the calls of all those that it continues from; only its own sinks are computed."""
-    lineage = _lineage([program])
-    return merge([program]) if len(lineage) > 1 else program
+    return merge([program]) if len(_with_used([program])) > 1 else program
 
 
 def merge(programs: Sequence[Program]) -> Program:
@@ -84,32 +80,30 @@ def merge(programs: Sequence[Program]) -> Program:
         complete=True,
         parts=tuple(programs),
         namespace=last.namespace,
-        reread=last.reread,
-        stops_early=last.stops_early,
-        sources=last.sources,
+        line=last.line,
     )
+    lineage = whole.lineage
     numberings: dict[Program, Callable[[int], int]] = {}
     calls: list[RecordedCall] = []
-    for program in _lineage(programs):
+    for program in _with_used(programs):
         number = numberings[program] = _numbering(program, whole)
-        for call in program.calls:
+        for call in program.lineage.calls:
             inputs = tuple(map(number, call.inputs))
             calls.append(replace(call, index=len(calls), inputs=inputs, output=number(call.output)))
-        for df in program.frames.values():
-            whole.registry.keep(df)
+        for df in program.lineage.frames.values():
+            lineage.registry.keep(df)
         whole.variables.update(program.variables)
-        whole.marks.update({number(frame): mark for frame, mark in program.marks.items()})
-        whole.selections.update(
-            {number(frame): replace(one, parent=number(one.parent)) for frame, one in program.selections.items()}
-        )
-    whole.calls = tuple(calls)
+        lineage.marks.update({number(frame): mark for frame, mark in program.lineage.marks.items()})
+        for frame, one in program.lineage.selections.items():
+            lineage.selections[number(frame)] = replace(one, parent=number(one.parent))
+    lineage.calls = tuple(calls)
     whole.streams = tuple(
         replace(stream, index=index, frame=numberings[program](stream.frame))
         for index, (program, stream) in enumerate((one, stream) for one in programs for stream in one.streams)
     )
     _add_writes(whole, programs, numberings)
     _add_results(whole, programs)
-    whole.frames = dict(whole.registry.kept)
+    lineage.frames = dict(lineage.registry.kept)
     return whole
 
 
@@ -128,7 +122,7 @@ def check_runnable(program: Program) -> None:
         )
 
 
-def _lineage(programs: Sequence[Program]) -> list[Program]:
+def _with_used(programs: Sequence[Program]) -> list[Program]:
     """Return the programs and all that they continue from, the latter first."""
     ordered: dict[Program, None] = {}
 
@@ -145,17 +139,16 @@ def _lineage(programs: Sequence[Program]) -> list[Program]:
 
 def _numbering(program: Program, whole: Program) -> Callable[[int], int]:
     """Return the whole's number for a frame: a living one by identity; one that is gone belongs to one program only."""
-    known = {number: whole.registry.use(df) for number, df in program.registry.living().items()}
-    for df, number in program.registry.aliases():
-        if number not in known:
-            known[number] = whole.registry.reserve()
-        whole.registry.alias(df, known[number])
+    registry = whole.lineage.registry
+    known = {number: registry.use(df) for number, df in program.lineage.registry.living().items()}
 
     def number_of(number: int) -> int:
         if number not in known:
-            known[number] = whole.registry.reserve()
+            known[number] = registry.reserve()
         return known[number]
 
+    for df, number in program.lineage.registry.aliases():
+        registry.alias(df, number_of(number))
     return number_of
 
 
@@ -177,7 +170,7 @@ def _add_writes(
                 )
             )
     whole.writes = tuple(made)
-    whole.skipped = tuple(skipped for program in programs for skipped in program.skipped)
+    whole.eager = EagerWork(skipped=tuple(skipped for program in programs for skipped in program.eager.skipped))
 
 
 def _must_wait(write: DeferredWrite, earlier: DeferredWrite) -> bool:
@@ -207,7 +200,7 @@ def _add_results(whole: Program, programs: Sequence[Program]) -> None:
 def _consumed(whole: Program, programs: Iterable[Program]) -> set[int]:
     """Return what the sinks of some of a whole's programs are made from."""
     frames = (df for one in programs for df in (*(write.df for write in one.writes), *one.results.values()))
-    return whole.ancestors(number for df in frames if (number := whole.frame_of(df)) is not None)
+    return whole.lineage.ancestors(number for df in frames if (number := whole.frame_of(df)) is not None)
 
 
 def _unique(name: str, program: Program, taken: set[str]) -> str:

@@ -23,32 +23,28 @@ def bound_frames(namespace: Mapping[str, Any]) -> dict[str, DataFrame]:
 
 
 def name_results(
-    program: Program,
-    namespace_before: Mapping[str, Any],
-    namespace_after: Mapping[str, Any],
-    *,
-    has_results: bool = True,
+    program: Program, before: Mapping[str, Any], after: Mapping[str, DataFrame], *, has_results: bool = True
 ) -> None:
-    """Set a program's `variables` to the DataFrames that were bound between two states of a namespace.
+    """Set a program's `variables` to the DataFrames that were bound between two states of a namespace (`bound_frames`).
 
     If the program writes nothing and may have results, those that it did nothing else with become its `results`. A
     streaming DataFrame is none: it has no rows to keep. Neither is a command's answer: the command has run.
     """
-    before, after = bound_frames(namespace_before), bound_frames(namespace_after)
     bound = {name: df for name, df in after.items() if before.get(name) is not df}
-    program.variables = dict(sorted(bound.items(), key=lambda item: program.registry.add(item[1])))
+    lineage, eager = program.lineage, program.eager
+    program.variables = dict(sorted(bound.items(), key=lambda item: lineage.registry.add(item[1])))
     for df in program.variables.values():
-        program.registry.keep(df)
-    program.frames = dict(program.registry.kept)
+        lineage.registry.keep(df)
+    lineage.frames = dict(lineage.registry.kept)
     program.results = {}
-    if not has_results or program.streams or program.writes or program.skipped or program.deployed or program.immediate:
+    if not has_results or program.streams or program.writes or eager.skipped or eager.writes or eager.statements:
         return
-    used = program.used.union(*(call.inputs for call in program.calls))
+    used = lineage.used.union(*(call.inputs for call in lineage.calls))
     first = {id(df): name for name, df in reversed(program.variables.items())}
     program.results = {
         name: df
         for name, df in program.variables.items()
-        if first[id(df)] == name and program.registry.add(df) not in used and _has_rows_to_keep(df)
+        if first[id(df)] == name and lineage.registry.add(df) not in used and _has_rows_to_keep(df)
     }
 
 
@@ -58,15 +54,9 @@ def last_frames(program: Program, namespace: Mapping[str, Any]) -> dict[str, Dat
     One that only an action continues from (``late.groupBy("hour").count().show()``) is among them: the action has run.
     """
     found = {name: df for name, df in program.variables.items() if namespace.get(name) is df}
-    made_of = {call.output: call.inputs for call in program.calls}
-    inner: set[int] = set()
-    waiting = [number for df in found.values() for number in made_of.get(program.registry.add(df), ())]
-    while waiting:
-        number = waiting.pop()
-        if number not in inner:
-            inner.add(number)
-            waiting.extend(made_of.get(number, ()))
-    return {name: df for name, df in found.items() if program.registry.add(df) not in inner and _has_rows_to_keep(df)}
+    number = program.lineage.registry.add
+    inner = program.lineage.ancestors(map(number, found.values()))
+    return {name: df for name, df in found.items() if number(df) not in inner and _has_rows_to_keep(df)}
 
 
 def _has_rows_to_keep(df: DataFrame) -> bool:

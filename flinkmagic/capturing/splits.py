@@ -1,7 +1,7 @@
 """Sends one DataFrame several ways, computed once for all of them: `split` and `side_output`.
 
 In a captured cell whose writes are deferred the parent becomes a boundary of the job (`planning.boundaries`). Where
-lines run immediately, there is no job that would span them: the parent is persisted (`persisted`).
+lines run immediately, there is no job that would span them: the parent is persisted (`hooks.split_hooks`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks.current import listening, serving
-from flinkmagic.capturing.persisted import persisted
-from flinkmagic.capturing.selections import Selected
+from flinkmagic.capturing.hooks.split_hooks import persisted
+from flinkmagic.capturing.lineage import Selected
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.capturing import SparkConnectSessionError, SplitArgumentsError
 from flinkmagic.graph.transformations import OutputTag
@@ -178,7 +178,7 @@ class _Parent:
                 self._added.append(added)
                 self.conditions[name] = F.col(added)
                 if recorder is not None:
-                    recorder.record("split", f"split by {name!r}", recorder.location(), [before], df)
+                    recorder.calls.record("split", f"split by {name!r}", recorder.location(), [before], df)
         return df
 
     def selection(
@@ -193,9 +193,9 @@ class _Parent:
             made = made.drop(*self._added) if self._added else made
             if recorder is not None:
                 text = recorder.source.call_text(user_frame(), method, args, {})
-                recorder.record(kind, text, recorder.location(), [self._df], made)
+                recorder.calls.record(kind, text, recorder.location(), [self._df], made)
                 if is_job and not made.isStreaming:
-                    recorder.select(self._df, made, selected)
+                    recorder.calls.select(self._df, made, selected)
         return made
 
     def _persisted(self) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flinkmagic.capturing.hooks.current import listening
-from flinkmagic.capturing.operator_options import OperatorOptions
+from flinkmagic.capturing.lineage import OperatorOptions
 from flinkmagic.errors.capturing import InvalidOperatorOptionError, NotCapturedError
 from flinkmagic.errors.usage import InvalidValueError
 
@@ -89,7 +89,7 @@ def with_options(
     }
     location = recorder.location()
     _check(df, asked, location)
-    recorder.mark(df, OperatorOptions(**asked, location=location))
+    recorder.calls.mark(df, OperatorOptions(**asked, location=location))
     return df
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.capturing.source_code.cell_labels import label_of
+from flinkmagic.capturing.source_code.source_location import label_of
 from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.errors.deployment import VertexFailedError
 from flinkmagic.errors.scheduling import SuppressRestartsError

@@ -44,6 +44,20 @@ class SparkConnectSessionError(UserError):
 
 
 @dataclass(eq=False)
+class ListenerRequiredError(UserError):
+    """A capture in a mode whose lines get what they need, without what gives it to them."""
+
+    mode: str
+    listener: str
+    """The class that is needed, of `flinkmagic.capturing.capture_listener`."""
+
+    template = (
+        "A capture in mode {mode!r} runs what its lines need: give it a listener of the class {listener} "
+        "(flinkmagic.capturing.capture_listener), or defer all with the mode 'batch' or 'streaming'."
+    )
+
+
+@dataclass(eq=False)
 class PendingWriteError(UserError):
     """A line touches what an earlier line of the same cell has not written yet."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from IPython.display import display as show
 
 from flinkmagic import display, session
-from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_listener import StreamStartingListener
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
@@ -193,7 +193,7 @@ class CapturedCell:
         return CaptureMode.RUN if self._is_run else CaptureMode.BATCH
 
 
-class _CellListener(CaptureListener):
+class _CellListener(StreamStartingListener):
     """Lets a captured cell deploy what its lines need, and says what they do."""
 
     def __init__(self, cell: CapturedCell, spark: SparkSession, source: CellSource, progress: CompileProgress) -> None:
@@ -218,20 +218,20 @@ class _CellListener(CaptureListener):
 
 def _say_what_started(program: Program) -> None:
     """Say which lines have started streaming queries, and the option that makes a job of them."""
-    for started in program.started_streams:
+    for started in program.eager.streams:
         told = f"{started.location}: the stream has started. With --mode streaming it is a graph, and its run a job."
         print(lines_visible(told))
 
 
 def _say_what_ran(program: Program, *, shows_graphs: bool) -> None:
     """Say why a cell has no graph: it has no sink, or each of its writes ran on the way."""
-    for write in program.deployed:
+    for write in program.eager.writes:
         print(
             lines_visible(
                 f"{write.location}: written to {write.facts.label}, because a later line of the cell needed it."
             )
         )
-    for skipped in program.skipped:
+    for skipped in program.eager.skipped:
         print(lines_visible(f"{skipped.location}: nothing to do, {skipped.path} exists and the mode is 'ignore'."))
     _say_what_ran_on_its_line(program)
     print(nothing_deferred(program, shows_graphs=shows_graphs))
@@ -239,5 +239,5 @@ def _say_what_ran(program: Program, *, shows_graphs: bool) -> None:
 
 def _say_what_ran_on_its_line(program: Program) -> None:
     """Say which lines have changed rows already: running the cell again would repeat that."""
-    for statement in program.immediate:
+    for statement in program.eager.statements:
         print(lines_visible(f"{statement.location}: {statement.text} has run: it cannot be put off."))

@@ -135,7 +135,7 @@ class CellRecorder:
         if run is None or run not in self._open:
             return
         self._open.remove(run)
-        for write in (*program.deployed, *program.writes):
+        for write in (*program.eager.writes, *program.writes):
             self.act(run, write.df)
         names = self._shell.user_ns
         defines = self._defined(run)
@@ -145,7 +145,7 @@ class CellRecorder:
             run.files.update(dict.fromkeys(self._frames.of(df).files))
         self._know_frames(program, defines)
         self._frames.rest()
-        uses_spark = bool(run.uses_spark or frames or program.calls or program.actions)
+        uses_spark = bool(run.uses_spark or frames or program.lineage.calls or program.eager.actions)
         self.records.add(
             CellRecord(
                 run.record.cell,
@@ -182,7 +182,7 @@ class CellRecorder:
 
     def _know_frames(self, program: Program, defines: Mapping[str, ValueFact]) -> None:
         """Record the facts of a program's DataFrames for those to which a job may bind their names."""
-        facts = self._rebound.setdefault(program.registry, {})
+        facts = self._rebound.setdefault(program.lineage.registry, {})
         for name, fact in defines.items():
             value = self._shell.user_ns[name]
             number = program.frame_of(value) if isinstance(value, DataFrame) else None

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from flinkmagic import session
-from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_listener import DeployingListener
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks.current import outside_captures
 from flinkmagic.capturing.source_code.source_location import CellSource
@@ -208,8 +208,8 @@ class SessionMode:
             if not is_gone(program.spark):
                 raise
             return  # the JVM has taken with it what could be continued from
-        if program.calls and program.variables:
-            program.settlements = ()
+        if program.lineage.calls and program.variables:
+            program.eager = replace(program.eager, settlements=())
             self._programs.append(program)
 
     def act(self, cell: RunningCell, actions: SessionActions, call: ActionCall) -> Any:
@@ -313,7 +313,7 @@ class SessionMode:
         return cell.number if cell.info.store_history else self._number(cell.info)
 
 
-class _Lines(CaptureListener):
+class _Lines(DeployingListener):
     """Carries out what the lines of a cell ask for."""
 
     def __init__(self, mode: SessionMode, cell: RunningCell, actions: SessionActions) -> None:

@@ -178,7 +178,7 @@ class Boundaries:
             scopes.setdefault(self._clones.of(request.snapshot)[1], []).append(index)
         for scope, sinks in scopes.items():
             split = self._split([requests[sink] for sink in sinks])
-            if len(sinks) > 1 or self._program.reread or split:
+            if len(sinks) > 1 or self._program.line.reread or split:
                 clone, _ = self._clones.of(requests[sinks[0]].snapshot)
                 cuts = self._cuts(clone)
                 chosen += self._chosen(cuts, [requests[sink] for sink in sinks], split, clone, scope)
@@ -195,18 +195,19 @@ class Boundaries:
     def _split(self, sinks: Sequence[SinkRequest]) -> frozenset[int]:
         """Return the frames of which several selections are used (rule 6)."""
         assert self._program is not None
-        if not self._program.selections or self._program.reread:
+        lineage = self._program.lineage
+        if not lineage.selections or self._program.line.reread:
             return frozenset()
         own = {sink.frame for sink in sinks if sink.frame is not None}
-        used = own | self._program.ancestors(own)
-        parents = [one.parent for frame, one in self._program.selections.items() if frame in used]
+        used = own | lineage.ancestors(own)
+        parents = [one.parent for frame, one in lineage.selections.items() if frame in used]
         return frozenset(parent for parent in parents if parents.count(parent) > 1)
 
     def split_again(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
         """Return, for what is split and shared by nothing, what the user should know."""
         assert self._program is not None
         for frame in sorted(self._split(requests) - self._shared_splits):
-            name = self._name(frame, [self._program.frames[frame]])
+            name = self._name(frame, [self._program.lineage.frames[frame]])
             yield (
                 f"{name} is split, and is computed for each selection, because nothing is shared (--share never, or "
                 "another configuration on another line): if its rows are others each time, a row may be in several "
@@ -223,7 +224,7 @@ class Boundaries:
 
     def reading_columns(self, clone: JavaObject) -> AbstractContextManager[None]:
         """Let what is planned on a clone read kept columns of text sources, if the program has any."""
-        sources = self._program.sources if self._program is not None else None
+        sources = self._program.line.sources if self._program is not None else None
         if sources is None:
             return nullcontext()
         planned: AbstractContextManager[None] = sources.planned(
@@ -250,7 +251,7 @@ class Boundaries:
 
         shared = set(is_split)
         lack = lack_of_room(self._sc)
-        if len(sinks) == 1 and self._program is not None and self._program.reread:
+        if len(sinks) == 1 and self._program is not None and self._program.line.reread:
             shared.update(self._read_again(sinks[0], used[0], inside, frames, only_kept=bool(lack)))
         elif lack:
             self._lack = lack
@@ -306,7 +307,7 @@ class Boundaries:
                         refused.append(number)
                         continue
                 known_by = query_execution.executedPlan()
-                if self._program is not None and self._program.sources is not None:
+                if self._program is not None and self._program.line.sources is not None:
                     with self.reading_columns(clone):
                         query_execution = self._clones.plan(running, clone)
                         query_execution.executedPlan()
@@ -374,7 +375,8 @@ class Boundaries:
         first, columns = used_by[0]
         part = whole if list(columns) == together else self._optimized(plan, columns, clone)
         own = self._planned(cuts, first, clone).optimizedPlan()
-        if not self._parts.computes(own, part, self._program.stops_early) or not self._parts.raiseAlike(part, whole):
+        stops_early = self._program.line.stops_early
+        if not self._parts.computes(own, part, stops_early) or not self._parts.raiseAlike(part, whole):
             return []
         everything = query_execution.optimizedPlan()  # what is total besides costs nobody a failure
         may_be_whole = all(one.may_be_whole for one in self._read_before(frame))
@@ -392,7 +394,8 @@ class Boundaries:
 
     def _read_before(self, frame: _Frame) -> list[ReadBefore]:
         assert self._program is not None
-        return [self._program.reread[df] for df in frame.dataframes if df in self._program.reread]
+        reread = self._program.line.reread
+        return [reread[df] for df in frame.dataframes if df in reread]
 
     def _optimized(self, plan: JavaObject, columns: Sequence[int], clone: JavaObject) -> JavaObject:
         return self._clones.plan(self._parts.only(plan, list(columns)), clone).optimizedPlan()
@@ -401,11 +404,10 @@ class Boundaries:
         """Make known which rows selections have; return what is split, by its number among the plans."""
         assert self._program is not None
         found = set()
-        for frame, one in self._program.selections.items():
-            if one.parent in split and frame in self._program.frames:
-                parent, child = (
-                    cuts.frame(logical_plan(self._program.frames[number])) for number in (one.parent, frame)
-                )
+        lineage = self._program.lineage
+        for frame, one in lineage.selections.items():
+            if one.parent in split and frame in lineage.frames:
+                parent, child = (cuts.frame(logical_plan(lineage.frames[number])) for number in (one.parent, frame))
                 cuts.select(child, parent, one.selected.to_text())
                 found.add(parent)
         return frozenset(found)
@@ -434,9 +436,9 @@ class Boundaries:
     def _frames(self, cuts: JavaObject) -> Mapping[int, _Frame]:
         assert self._program is not None
         found: dict[int, _Frame] = {}
-        known = self._program.frames
-        if self._program.reread:
-            known = {self._program.registry.add(df): df for df in self._program.reread}
+        known, reread = self._program.lineage.frames, self._program.line.reread
+        if reread:
+            known = {self._program.lineage.registry.add(df): df for df in reread}
         for number, df in sorted(known.items()):
             plan = logical_plan(df)
             frame = found.setdefault(cuts.frame(plan), _Frame(number, plan, []))
@@ -450,7 +452,7 @@ class Boundaries:
             names = self._program.names_of(number) if number is not None else ()
             if names:
                 return names[0]
-        calls = [call.text for call in self._program.calls if call.output == frame]
+        calls = [call.text for call in self._program.lineage.calls if call.output == frame]
         return calls[-1] if calls else "a DataFrame"
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.planning.sql_words import does, tables
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.program import Program, RecordedCall
+    from flinkmagic.capturing.lineage import RecordedCall
+    from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.planning.partitions import PartitionCounts
     from flinkmagic.planning.plan_reader import PlanNode

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from flinkmagic.capturing.operator_options import OperatorOptions
+from flinkmagic.capturing.lineage import OperatorOptions
 from flinkmagic.errors.capturing import (
     MaxParallelismTooLowError,
     StageOptionsConflictError,

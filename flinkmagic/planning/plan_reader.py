@@ -13,7 +13,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.selections import Selected
+from flinkmagic.capturing.lineage import Selected
 from flinkmagic.planning.java_classes import CLASSES
 
 if TYPE_CHECKING:

@@ -145,8 +145,8 @@ class _Planner:
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
         self._handles = StageHandles(self._forest, self._counts)
-        if program is not None and program.sources is not None:
-            self._handles.scan_by(program.sources.slices)
+        if program is not None and program.line.sources is not None:
+            self._handles.scan_by(program.line.sources.slices)
         self._provenance = Provenance(program, self._forest)
         self._labels = OperatorLabels(program, self._counts, names=self._provenance.names)
         self._translator = Translator(self._counts, self._handles, self._labels)
@@ -184,7 +184,7 @@ class _Planner:
             self._translator.operators,
             self._labels.calls,
             frozenset(self._provenance.direct),
-            self._program.marks if self._program else {},
+            self._program.lineage.marks if self._program else {},
         )
         blocking = self._pipeline(requests, made) if self._is_pipelined else []
         for operator in self._translator.operators:
@@ -242,7 +242,7 @@ class _Planner:
     def _relations(self, boundaries: Sequence[Boundary]) -> Iterator[tuple[JavaObject, JavaObject]]:
         for boundary in boundaries:
             yield boundary.relation, boundary.known_by
-        sources = self._program.sources if self._program is not None else None
+        sources = self._program.line.sources if self._program is not None else None
         for relation in [] if sources is None else sources.relations():
             yield relation, relation.cacheBuilder().cachedPlan()
 
@@ -313,7 +313,7 @@ class _Planner:
         return facts
 
     def _only_reads(self, request: SinkRequest, jvm_plan: JavaObject) -> bool:
-        local = sorted(self._program.local_rdds) if self._program is not None else []
+        local = sorted(self._program.lineage.local_rdds) if self._program is not None else []
         return request.kind == "result" and only_reads(self._kinds.of(jvm_plan, local).splitlines())
 
     def _planned_sink(self, index: int, request: SinkRequest, made: SinkTransformation, light: bool) -> PlannedSink:

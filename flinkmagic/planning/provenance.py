@@ -21,7 +21,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from flinkmagic.capturing.program import Program, RecordedCall
+from flinkmagic.capturing.lineage import RecordedCall
+from flinkmagic.capturing.program import Program
 from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanForest, PlanNode
 
 Calls: TypeAlias = tuple[RecordedCall, ...]
@@ -107,8 +108,8 @@ class Provenance:
 
     def __init__(self, program: Program | None, forest: PlanForest) -> None:
         self._program, self._forest = program, forest
-        self._by_expr_id = program.calls_by_expr_id() if program else {}
-        self._by_output = {call.output: call for call in program.calls} if program else {}
+        self._by_expr_id = program.lineage.by_expr_id() if program else {}
+        self._by_output = program.lineage.by_output() if program else {}
         self._given = program.given() if program else {}
         self._attributes: dict[int, frozenset[int]] = {}
         self.direct: set[int] = set()

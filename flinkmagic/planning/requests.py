@@ -129,7 +129,7 @@ def result_requests(
             raise StreamingFrameError(name)
         execution = frame._jdf.queryExecution()
         number = program.frame_of(frame) if program else None
-        calls = [call for call in program.calls if call.output == number] if program else []
+        calls = [call for call in program.lineage.calls if call.output == number] if program else []
         requests.append(
             SinkRequest(
                 name=name,

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from flinkmagic.capturing.selections import Selected
+from flinkmagic.capturing.lineage import Selected
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.trampoline import Steps, run

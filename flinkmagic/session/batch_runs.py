@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from py4j.protocol import Py4JJavaError
 
 from flinkmagic.capturing.capture import capture
-from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_listener import DeployingListener
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.session_snapshot import read_conf
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.capturing.source_code.source_location import SourceLocation
-    from flinkmagic.capturing.streams.batch_function import BatchCall
-    from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+    from flinkmagic.capturing.streams.deferred_stream import BatchCall, DeferredStream
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.graph.job_graph import JobGraph
     from flinkmagic.session.carrying_out import LineJob
@@ -194,7 +193,7 @@ class BatchRuns:
         return CellSource(cell.labels[name], name, "".join(linecache.getlines(name)), cell.labels)
 
 
-class _Batch(CaptureListener):
+class _Batch(DeployingListener):
     """One batch while its function runs."""
 
     def __init__(self, runs: BatchRuns, spark: SparkSession) -> None:

@@ -260,7 +260,7 @@ class CompiledGraph:
         """
         last = self.jobs[-1]
         names = last.failed_to_keep()
-        if not names or (isinstance(self.program, Program) and self.program.selections):  # they must share
+        if not names or (isinstance(self.program, Program) and self.program.lineage.selections):  # they must share
             return None
         if is_cancelled(last.exceptions()[-1].root.error):  # by the user, at Spark
             return None

@@ -65,14 +65,14 @@ class Rebinding:
             for original in boundary.dataframes:
                 number = self._program.frame_of(original)
                 if number is not None:
-                    self._program.registry.alias(frame, number)
+                    self._program.lineage.registry.alias(frame, number)
             yield boundary.dataframes, frame
         finished = {sink.name for sink in deployment.finished_sinks() if sink.kind == "result"}
         for name, original in self._program.results.items():
             if name in finished:
                 frame, number = deployment.result(name), self._program.frame_of(original)
                 if number is not None:
-                    self._program.registry.alias(frame, number)
+                    self._program.lineage.registry.alias(frame, number)
                 yield (original,), frame
 
 

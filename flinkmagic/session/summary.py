@@ -53,7 +53,7 @@ def not_run_note(program: Program | None, next_step: str) -> str:
     """Return what is still to run of a graph that has not run; some of its writes may have run already."""
     if program is None or not program.writes:
         return f"Nothing has been computed yet. {next_step}"
-    ran = len(program.deployed) + len(program.immediate)
+    ran = len(program.eager.writes) + len(program.eager.statements)
     if not ran:
         return f"Nothing has been written yet. {next_step}"
     done = count(ran, "write has", "writes have")
@@ -68,14 +68,14 @@ def nothing_deferred(program: Program, *, shows_graphs: bool) -> str:
     shows_graphs : bool
         Whether the cell shows the graphs of what it has run on the way; a loop's is shown anyway.
     """
-    ran = len(program.deployed) + len(program.immediate)
-    loops = sum(call.method == "iterate" for call in program.calls)
+    ran = len(program.eager.writes) + len(program.eager.statements)
+    loops = sum(call.method == "iterate" for call in program.lineage.calls)
     if ran:
         done = f"{count(ran, 'write has', 'writes have')} run on the way"
     elif loops:
         done = f"{count(loops, 'loop has', 'loops have')} run"
-    elif program.actions:
-        done = f"{count(program.actions, 'action has', 'actions have')} run"
+    elif program.eager.actions:
+        done = f"{count(program.eager.actions, 'action has', 'actions have')} run"
     else:
         done = "the cell has run"
     return f"{'nothing is left to run' if shows_graphs or loops else 'nothing to compile'}: {done}, nothing is deferred"

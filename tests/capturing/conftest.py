@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
-from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_listener import DeployingListener
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import CellSource
@@ -19,7 +19,7 @@ from flinkmagic.capturing.source_code.source_location import CellSource
 CELL_FILE = "/tmp/ipykernel_1/4242.py"
 
 
-class Cell(CaptureListener):
+class Cell(DeployingListener):
     """Runs source text as a cell of a notebook would be run, plainly or captured."""
 
     def __init__(self, spark: Any, folder: Path) -> None:

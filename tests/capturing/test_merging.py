@@ -20,7 +20,7 @@ counted.write.mode("overwrite").json(at("out"))
 
 
 def texts(program: Any) -> list[str]:
-    return [call.text for call in program.calls]
+    return [call.text for call in program.lineage.calls]
 
 
 def test_a_later_cell_knows_what_it_goes_on_from(cell: Any) -> None:
@@ -56,11 +56,11 @@ def test_spanning_has_the_calls_of_all_and_the_sinks_of_one(cell: Any) -> None:
     assert whole.results == {}
     late = whole.frame_of(cell.namespace["late"])
     assert late is not None
-    (grouped,) = [call for call in whole.calls if late in call.inputs]
+    (grouped,) = [call for call in whole.lineage.calls if late in call.inputs]
     assert grouped.method == "count"
     assert whole.names_of(late) == ("late",)
-    assert [call.index for call in whole.calls] == list(range(len(whole.calls)))
-    assert late in whole.ancestors([whole.writes[0].frame])
+    assert [call.index for call in whole.lineage.calls] == list(range(len(whole.lineage.calls)))
+    assert late in whole.lineage.ancestors([whole.writes[0].frame])
 
 
 def test_a_result_that_a_later_cell_uses_is_none_of_the_whole(cell: Any) -> None:
@@ -155,7 +155,7 @@ def test_what_was_asked_of_operators_goes_along(cell: Any) -> None:
     asked: Any = object()
     number = first.frame_of(cell.namespace["late"])
     assert number is not None
-    first.marks = {number: asked}
+    first.lineage.marks = {number: asked}
     second = cell.capture(SECOND, name="second", earlier=[first])
     whole = spanning(second)
-    assert whole.marks == {whole.frame_of(cell.namespace["late"]): asked}
+    assert whole.lineage.marks == {whole.frame_of(cell.namespace["late"]): asked}

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from flinkmagic.capturing.capture import capture
+from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.results import name_results
-from flinkmagic.errors.capturing import SparkConnectSessionError
+from flinkmagic.errors.capturing import ListenerRequiredError, SparkConnectSessionError
 from flinkmagic.errors.usage import InvalidValueError
 
 exact = pytest.mark.skipif(sys.version_info < (3, 11), reason="positions of calls are known since Python 3.11")
@@ -31,16 +32,16 @@ def test_calls_carry_their_text_line_and_frames(cell: Any, numbers: Any) -> None
             F.count("*").alias("n"),
         )
         """)
-    assert [(c.method, c.text, c.location.line) for c in program.calls] == [
+    assert [(c.method, c.text, c.location.line) for c in program.lineage.calls] == [
         ("parquet", 'read.parquet(at("in"))', 1),
         ("where", 'where("id > 15")', 4),
         ("range", "range(20)", 5),
         ("join", 'join(spark.range(20), "id")', 5),
         ("agg", 'groupBy(F.expr("id % 3").alias("hour")).agg(F.count("*").alias("n"))', 7),
     ]
-    assert {c.location.cell for c in program.calls} == {"cell 3"}
-    assert program.calls[1].location.code == '.where("id > 15")'
-    assert [(c.inputs, c.output) for c in program.calls] == [
+    assert {c.location.cell for c in program.lineage.calls} == {"cell 3"}
+    assert program.lineage.calls[1].location.code == '.where("id > 15")'
+    assert [(c.inputs, c.output) for c in program.lineage.calls] == [
         ((), 0),
         ((0,), 1),
         ((), 2),
@@ -56,24 +57,24 @@ def test_each_expression_id_belongs_to_the_call_that_made_it(cell: Any) -> None:
         c = b.where("k = 1")
         d = c.groupBy("k").count()
         """)
-    by_id = program.calls_by_expr_id()
+    by_id = program.lineage.by_expr_id()
     output = {name: df._jdf.queryExecution().analyzed().output() for name, df in program.variables.items()}
     owners = [by_id[output["d"].apply(i).exprId().id()].method for i in range(2)]
     assert owners == ["withColumn", "count"]
-    assert [len(call.output_expr_ids) for call in program.calls] == [1, 1, 0, 1]
+    assert [len(call.output_expr_ids) for call in program.lineage.calls] == [1, 1, 0, 1]
 
 
 def test_a_frame_from_before_brings_its_ids_along(cell: Any) -> None:
     cell.plain("a = spark.range(9)")
     program = cell.capture("b = a.select('id', F.lit(1).alias('one'))")
-    (call,) = program.calls
+    (call,) = program.lineage.calls
     assert len(call.output_expr_ids) == 1
     assert program.frame_of(cell.namespace["a"]) == call.inputs[0]
 
 
 def test_only_the_users_own_calls_are_noted(cell: Any) -> None:
     program = cell.capture("df = spark.range(9).describe().na.fill(0).transform(lambda d: d.limit(2))")
-    assert [call.method for call in program.calls] == ["range", "describe", "fillna", "limit"]
+    assert [call.method for call in program.lineage.calls] == ["range", "describe", "fillna", "limit"]
 
 
 def test_a_model_s_frame_belongs_to_the_line_that_applied_it(cell: Any) -> None:
@@ -83,7 +84,7 @@ def test_a_model_s_frame_belongs_to_the_line_that_applied_it(cell: Any) -> None:
         df = spark.range(9).select(F.col("id").cast("double").alias("x"))
         high = Binarizer(threshold=3.0, inputCol="x", outputCol="high").transform(df)
         """)
-    call = program.calls[-1]
+    call = program.lineage.calls[-1]
     assert (call.method, call.text, call.location.line, len(call.output_expr_ids)) == (
         "transform",
         "transform(df)",
@@ -118,7 +119,7 @@ def test_a_frame_that_a_view_hands_on_is_consumed(cell: Any) -> None:
         total = spark.sql("with x as (select * from consumed_again) select sum(id) s from x")
         """)
     assert list(program.results) == ["other", "total"]
-    assert program.calls[-1].inputs == (0,)
+    assert program.lineage.calls[-1].inputs == (0,)
 
 
 def test_a_cell_with_a_write_has_no_results(cell: Any) -> None:
@@ -147,8 +148,8 @@ def test_the_namespace_around_the_block_is_the_default(cell: Any) -> None:
         total = cell.spark.range(3).groupBy().sum("id")
     assert program.name == "mine"
     assert program.results == {"total": total}
-    assert program.calls[0].location.cell == "test_recorder.py"
-    assert program.calls[0].location.code == 'total = cell.spark.range(3).groupBy().sum("id")'
+    assert program.lineage.calls[0].location.cell == "test_recorder.py"
+    assert program.lineage.calls[0].location.code == 'total = cell.spark.range(3).groupBy().sum("id")'
 
 
 def test_eager_actions_run_immediately(cell: Any) -> None:
@@ -166,7 +167,7 @@ def test_eager_actions_run_immediately(cell: Any) -> None:
     assert cell.namespace["streamed"] == [0, 1, 2, 3]
     assert cell.namespace["total"].value == 10
     assert program.results == {}, "it has done more with it than name it"
-    assert program.actions == 9
+    assert program.eager.actions == 9
 
 
 def test_what_has_been_used_is_no_result(cell: Any) -> None:
@@ -211,7 +212,7 @@ def test_persist_and_checkpoint_do_what_they_do(cell: Any) -> None:
     try:
         assert cell.namespace["level"].useMemory
         assert cell.namespace["cut"]._jdf.queryExecution().analyzed().getClass().getSimpleName() == "LogicalRDD"
-        assert [call.method for call in program.calls] == ["range", "limit", "localCheckpoint"]
+        assert [call.method for call in program.lineage.calls] == ["range", "limit", "localCheckpoint"]
     finally:
         cell.namespace["kept"].unpersist()
 
@@ -229,7 +230,7 @@ def test_frames_that_no_name_refers_to_are_let_go(cell: Any) -> None:
         gc.collect()
     assert gone[0]() is None
     assert number is not None
-    assert set(program.frames) == {number}
+    assert set(program.lineage.frames) == {number}
     assert len(pair) == 2
 
 
@@ -247,7 +248,7 @@ def test_a_cell_that_raises_registers_nothing(cell: Any) -> None:
         work()
     assert program is not None
     assert not program.complete
-    assert (program.writes, program.calls, program.results, program.variables) == ((), (), {}, {})
+    assert (program.writes, program.lineage.calls, program.results, program.variables) == ((), (), {}, {})
     assert cell.made() == set()
 
 
@@ -272,7 +273,18 @@ def test_a_connect_session_is_refused() -> None:
         capture(SparkSession())  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("mode", "told"), [("run", "'run'"), ("soon", "'soon'")])
-def test_a_mode_that_deploys_needs_a_listener(spark: Any, mode: str, told: str) -> None:
-    with pytest.raises(InvalidValueError, match=rf"^mode must be one of batch, streaming, not {told}\.$"):
-        capture(spark, mode=mode)
+def test_there_are_no_other_modes(spark: Any) -> None:
+    with pytest.raises(InvalidValueError, match=r"^mode must be one of batch, .*, not 'soon'\.$"):
+        capture(spark, mode="soon")
+
+
+@pytest.mark.parametrize("mode", ["run", "lines", "foreachBatch", "streaming, run"])
+def test_a_mode_whose_lines_get_what_they_need_requires_a_listener_that_provides_it(spark: Any, mode: str) -> None:
+    for listener in (None, CaptureListener()):
+        with pytest.raises(ListenerRequiredError, match=f"mode '{mode}' .* class DeployingListener"):
+            capture(spark, mode=mode, listener=listener)
+
+
+def test_a_mode_that_starts_streams_requires_a_listener_that_starts_them(spark: Any, cell: Any) -> None:
+    with pytest.raises(ListenerRequiredError, match="class StreamStartingListener"):
+        capture(spark, mode="streaming, run", listener=cell)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing import persisted
-from flinkmagic.capturing.selections import Selected
+from flinkmagic.capturing.lineage import Selected
 from flinkmagic.capturing.splits import side_output, split
 from flinkmagic.errors.capturing import SplitArgumentsError
 from flinkmagic.graph.transformations import OutputTag
@@ -123,14 +123,14 @@ def test_a_captured_split_is_recorded_with_its_line(cell):
         + "one, two = even.randomSplit([1.0, 3.0], 5)\n"
     )
     names = program.variables
-    of = {name: program.selections.get(program.frame_of(df)) for name, df in names.items()}
+    of = {name: program.lineage.selections.get(program.frame_of(df)) for name, df in names.items()}
     rows, even = program.frame_of(names["rows"]), program.frame_of(names["even"])
     assert (of["even"].parent, of["even"].selected) == (rows, Selected(names=("even",)))
     assert (of["main"].selected, of["late"].selected) == (Selected(), Selected(tag="late"))
     assert {of["main"].parent, of["late"].parent} == {rows}
     assert [of[name].selected.names for name in ("one", "two")] == [("part 1 of 2",), ("part 2 of 2",)]
     assert of["one"].parent == of["two"].parent == even
-    assert [(call.method, call.text, call.location.line) for call in program.calls[1:4]] == [
+    assert [(call.method, call.text, call.location.line) for call in program.lineage.calls[1:4]] == [
         ("split", "select('even')", 4),
         ("side_output", "side_output(rows, flinkmagic.OutputTag('late'), 'id > 6')", 5),
         ("side_output", "side_output(rows, flinkmagic.OutputTag('late'), 'id > 6')", 5),
@@ -142,4 +142,4 @@ def test_another_cell_than_the_one_that_split_may_select(cell):
     cell.plain("plain = parts.select('even')")
     program = cell.capture("odd = parts.select('odd')\n")
     assert ids(cell.namespace["plain"]) == [0, 2, 4, 6, 8]
-    assert program.selections[program.frame_of(program.variables["odd"])].selected == Selected(names=("odd",))
+    assert program.lineage.selections[program.frame_of(program.variables["odd"])].selected == Selected(names=("odd",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkmagic.capturing.operator_options import OperatorOptions
+from flinkmagic.capturing.lineage import OperatorOptions
 from flinkmagic.capturing.with_options import with_options
 from flinkmagic.errors.capturing import NotCapturedError, OperatorOptionsError
 
@@ -12,7 +12,7 @@ IMPORT = "from flinkmagic import with_options\n"
 
 
 def options_of(program, variable):
-    return program.marks[program.frame_of(program.variables[variable])]
+    return program.lineage.marks[program.frame_of(program.variables[variable])]
 
 
 def test_it_marks_a_dataframe_and_gives_it_back(cell):
@@ -23,7 +23,7 @@ def test_it_marks_a_dataframe_and_gives_it_back(cell):
     found = options_of(program, "numbers")
     assert (found.name, found.uid, found.max_parallelism, found.chaining) == ("N", "n", 8, None)
     assert str(found.location) == "cell 3, line 3"
-    assert [call.method for call in program.calls] == ["range"]
+    assert [call.method for call in program.lineage.calls] == ["range"]
 
 
 def test_a_second_mark_adds_to_the_first():
@@ -36,17 +36,17 @@ def test_a_dataframe_without_a_name_keeps_its_mark(cell):
     program = cell.capture(
         IMPORT + "total = with_options(spark.range(3).where('id > 1'), name='Big').groupBy().count()\n"
     )
-    ((frame, found),) = program.marks.items()
+    ((frame, found),) = program.lineage.marks.items()
     assert found.name == "Big"
-    assert [call.method for call in program.calls if call.output == frame] == ["where"]
+    assert [call.method for call in program.lineage.calls if call.output == frame] == ["where"]
 
 
 def test_a_dataframe_of_before_the_cell_is_known_by_its_mark(cell):
     cell.plain("before = spark.range(3)")
     program = cell.capture(IMPORT + "with_options(before, name='Before')\nafter = before.where('id > 1')\n")
-    assert [call.method for call in program.calls] == ["with_options", "where"]
-    assert program.calls[1].inputs == (program.calls[0].output,)
-    assert program.calls[0].output_expr_ids
+    assert [call.method for call in program.lineage.calls] == ["with_options", "where"]
+    assert program.lineage.calls[1].inputs == (program.lineage.calls[0].output,)
+    assert program.lineage.calls[0].output_expr_ids
 
 
 @pytest.mark.parametrize(

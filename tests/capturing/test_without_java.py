@@ -53,4 +53,4 @@ def test_a_refusal_is_not_remembered(spark: Any, monkeypatch: pytest.MonkeyPatch
             pass
     with capture(spark) as program:
         spark.range(3).where("id > 1")
-    assert [call.method for call in program.calls] == ["range", "where"]
+    assert [call.method for call in program.lineage.calls] == ["range", "where"]

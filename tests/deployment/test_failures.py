@@ -10,7 +10,7 @@ from pyspark.sql.types import LongType
 
 import flinkmagic
 from flinkmagic.capturing.capture import capture
-from flinkmagic.capturing.source_code import cell_labels
+from flinkmagic.capturing.source_code import source_location
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.deployment.failures import cause_of, python_traceback, short_reason, vertex_failed
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
@@ -360,8 +360,8 @@ ValueError: bad row
 
 
 def test_a_cell_in_a_traceback_goes_by_its_number(monkeypatch):
-    monkeypatch.setattr(cell_labels, "_labels", {})
-    cell_labels.remember(CellSource("cell 5", "/tmp/ipykernel_1/99.py", "", {"/tmp/ipykernel_1/77.py": "cell 2"}))
+    monkeypatch.setattr(source_location, "_labels", {})
+    source_location.remember(CellSource("cell 5", "/tmp/ipykernel_1/99.py", "", {"/tmp/ipykernel_1/77.py": "cell 2"}))
     trace, what = python_traceback(WORKER)
     assert what == "ValueError: bad row"
     assert trace.splitlines() == [
@@ -406,11 +406,11 @@ def test_a_traceback_without_a_frame_of_the_users_is_left_out():
 
 
 def test_a_cell_that_ran_again_goes_by_its_newest_number(monkeypatch):
-    monkeypatch.setattr(cell_labels, "_labels", {})
+    monkeypatch.setattr(source_location, "_labels", {})
     for label in ("cell 2", "cell 6"):
-        cell_labels.remember(CellSource(label, "/tmp/ipykernel_1/77.py", ""))
-    assert cell_labels.label_of("/tmp/ipykernel_1/77.py") == "cell 6"
-    assert cell_labels.label_of("/home/me/helpers.py") is None
+        source_location.remember(CellSource(label, "/tmp/ipykernel_1/77.py", ""))
+    assert source_location.label_of("/tmp/ipykernel_1/77.py") == "cell 6"
+    assert source_location.label_of("/home/me/helpers.py") is None
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_a_statement_leaves_what_plain_spark_leaves(spark, deploy, tables, spark
             answer = spark.sql(text.format(t="sql_late", at=tmp_path))
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
-    assert (answer.collect(), len(program.writes), program.immediate) == ([], 1, ())
+    assert (answer.collect(), len(program.writes), program.eager.statements) == ([], 1, ())
     assert _rows(spark.table("sql_late")) == [(-1, 1), (-1, 9)]
     assert not spark.catalog.tableExists("sql_late_made")
     before = spark_work.jobs()

@@ -219,7 +219,7 @@ class Runner:
 
 
 def _only_defers(program: Program) -> bool:
-    ran = (program.settlements, program.immediate, program.skipped, program.results)
+    ran = (program.eager.settlements, program.eager.statements, program.eager.skipped, program.results)
     return bool(program.writes) and not any(ran)
 
 

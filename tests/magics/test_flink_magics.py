@@ -197,7 +197,9 @@ def test_a_function_of_another_cell_is_named_by_that_cell(kernel) -> None:
     kernel.run("def clean(frame):\n    return frame.where('id > 1')\nprint(len(In) - 1)")
     number = kernel.run("print(len(In) - 2)").stdout.strip()
     kernel.run("%%flinkgraph borrowed\ncleaned = clean(spark.range(4))\n")
-    told = kernel.run("print({str(call.location) for call in borrowed.program.calls if call.method == 'where'})").stdout
+    told = kernel.run(
+        "print({str(call.location) for call in borrowed.program.lineage.calls if call.method == 'where'})"
+    ).stdout
     assert f"cell {number}, line 2 (called from cell {int(number) + 2}, line 2)" in told
 
 

@@ -16,7 +16,7 @@ def test_time_on_the_second_line_times_the_cell(notebook) -> None:
     assert cell.error is None
     assert "Wall time" in cell.stdout
     assert cell.value == 42
-    (call,) = [call for call in notebook.names["timed"].program.calls if call.method == "count"]
+    (call,) = [call for call in notebook.names["timed"].program.lineage.calls if call.method == "count"]
     assert call.location.line == 3, "lines are counted from the cell's first"
 
 

@@ -120,7 +120,7 @@ def test_what_a_later_cell_continues_from_is_known_as_long_as_it_has_a_name(on) 
     on.run("base = spark.range(9).withColumnRenamed('id', 'n')")
     on.run("base.groupBy('n').count().write.json(f'{at}/grouped')")
     (program,) = session_mode(on)._programs
-    assert [call.method for call in program.calls] == ["range", "withColumnRenamed"]
+    assert [call.method for call in program.lineage.calls] == ["range", "withColumnRenamed"]
     frame = weakref.ref(on.names["base"])
     on.run("base = None")
     on.run("pass")

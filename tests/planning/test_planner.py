@@ -112,7 +112,7 @@ def test_operators_bear_the_calls_that_asked_for_them(delays):
     ]
     aggregate = nodes(job)[8]
     code = 'by_hour = late.groupBy("hour").agg(F.avg("delay").alias("delay"))'
-    line = delays.calls[4].location.line
+    line = delays.lineage.calls[4].location.line
     assert aggregate.description == f"{agg} (test_planner.py, line {line}): HashAggregate"
     assert {key: aggregate.metadata[key] for key in ("cell", "line", "code", "variable", "kind")} == {
         "cell": "test_planner.py",
@@ -160,7 +160,7 @@ def test_an_operator_of_several_calls_bears_them_all(spark, tables):
         twice = late.withColumn("twice", F.col("delay") * 2).withColumn("thrice", F.col("delay") * 3)
     assert program.results == {"twice": twice}
     filtered, projected = nodes(plan(program))[2:4]
-    where = f"(test_planner.py, line {program.calls[1].location.line})"
+    where = f"(test_planner.py, line {program.lineage.calls[1].location.line})"
     assert filtered.metadata["call"] == "where(flights.hour > 18)"
     assert filtered.metadata["also"] == [f'where("delay > 15") {where}']
     assert filtered.description == f'where("delay > 15") {where}, where(flights.hour > 18) {where}: Filter'
@@ -187,7 +187,7 @@ def test_sql_text_is_one_call(spark, tables):
         flights.createOrReplaceTempView("planner_flights")
         counts = spark.sql("SELECT hour, COUNT(*) AS n FROM planner_flights WHERE delay > 3 GROUP BY hour")
     assert program.results == {"counts": counts}
-    sql = program.calls[-1].text
+    sql = program.lineage.calls[-1].text
     assert sql.startswith("sql(")
     read = 'read.parquet(f"{tables.folder}/flights")'
     assert words(plan(program)) == [

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import AnalysisException
 
 import flinkmagic
-from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_listener import CaptureListener, DeployingListener
 from flinkmagic.errors.actions import ActionCancelledError
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError, UndeferrableWriteError
 from flinkmagic.errors.graph import PipelinedExchangeError
@@ -234,7 +234,7 @@ def test_with_nothing_deferred_each_write_is_written_on_its_line(spark: Any, sou
     deployed: list[str] = []
     plain: list[str] = []
 
-    class Lines(CaptureListener):
+    class Lines(DeployingListener):
         def run_pending(self, program: Any) -> None:
             job = flinkmagic.compile(program, name="on_its_line").run()
             assert job.status is JobStatus.FINISHED

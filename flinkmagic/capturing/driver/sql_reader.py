@@ -34,7 +34,7 @@ class SqlNode:
     """The index of the node of the statement that it belongs to; -1 if it belongs to a query."""
     is_target: bool
     """Whether it is the table that this statement changes."""
-    name: tuple[str, ...] | None
+    name: list[str] | None
     """The parts of its name."""
     plan: Any
 
@@ -43,17 +43,7 @@ def nodes_of(parsed: JavaObject) -> list[SqlNode]:
     """Return the plans of a parsed statement and of its subqueries, the statement itself first."""
     reader = CLASSES.shared_instance(SparkContext._gateway, "SqlReader")
     facts, plans = json.loads(reader.read(parsed)), reader.plans()
-    return [
-        SqlNode(
-            fact["kind"],
-            fact["is_statement"],
-            fact["owner"],
-            fact["is_target"],
-            None if fact["name"] is None else tuple(fact["name"]),
-            plan,
-        )
-        for fact, plan in zip(facts, plans, strict=True)
-    ]
+    return [SqlNode(**fact, plan=plan) for fact, plan in zip(facts, plans, strict=True)]
 
 
 def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:

@@ -19,20 +19,21 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import py4j
 import pyspark
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, anything, command
 from flinkmagic.capturing.hooks.current import HOOK_FILE, active, listening
+from flinkmagic.capturing.source_code.source_reader import frames_from
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.real_paths import forget, real_path
 from flinkmagic.capturing.writes.targets import Source, Target
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORTS = "<frozen importlib"
@@ -69,23 +70,20 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
         return
     if event == "open" and _is_apart(recorder, args[0]):
         return
-    recorder.depth += 1  # what is asked and deployed from here on serves the cell's own line
-    try:
+    with recorder.threads.serving():  # what is asked and deployed from here on serves the cell's own line
         effects = _EVENTS[event](recorder, args)
         if effects is not None:
             recorder.settle(effects)
-    finally:
-        recorder.depth -= 1
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _is_apart(recorder: Recorder, path: Any) -> bool:
-    return isinstance(path, str) and os.path.isabs(path) and recorder.pending.are_apart_from(path)
+def _is_apart(captured: CapturedSession, path: Any) -> bool:
+    return isinstance(path, str) and os.path.isabs(path) and captured.pending.are_apart_from(path)
 
 
-def _opened(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _opened(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     path, mode, flags = args
     if isinstance(mode, str):
         changes = any(letter in mode for letter in "wax+")
@@ -94,47 +92,47 @@ def _opened(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     # No folder is opened for writing. `tempfile` names one when its opener opens a file in it, which raises an event.
     if changes and not isinstance(path, int) and os.path.isdir(path):
         return None
-    return _changes(recorder, path) if changes else _reads(recorder, path)
+    return _changes(captured, path) if changes else _reads(captured, path)
 
 
-def _listed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _listed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge a folder that is listed or made the working directory."""
     path = args[0] if args and args[0] is not None else "."
     # Imports look into every folder of `sys.path`, the working directory included.
-    return None if _caller().startswith(_IMPORTS) else _reads(recorder, path)
+    return None if _caller().startswith(_IMPORTS) else _reads(captured, path)
 
 
-def _made(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _made(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge a new folder; a folder above a target is there already, or the write makes it."""
     path = _absolute(args[0], args[2] if len(args) > 2 else None)
-    return None if path is not None and os.path.isdir(path) else _changes(recorder, args[0], dir_fd=args[-1])
+    return None if path is not None and os.path.isdir(path) else _changes(captured, args[0], dir_fd=args[-1])
 
 
-def _both_changed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _both_changed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     folders = args[2:4] if len(args) >= 4 else (None, None)
-    return _changes(recorder, args[0], args[1], dir_fd=folders)
+    return _changes(captured, args[0], args[1], dir_fd=folders)
 
 
-def _removed(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _removed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge `os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to."""
-    return _changes(recorder, args[0], dir_fd=args[1] if len(args) > 1 else None)
+    return _changes(captured, args[0], dir_fd=args[1] if len(args) > 1 else None)
 
 
-def _copied(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _copied(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge `shutil.copytree`: events of its own report what it reads, folder by folder."""
-    return _changes(recorder, args[1])
+    return _changes(captured, args[1])
 
 
-def _reads(recorder: Recorder, *paths: Any) -> Effects | None:
-    places = _places(recorder, paths, (None,) * len(paths))
+def _reads(captured: CapturedSession, *paths: Any) -> Effects | None:
+    places = _places(captured, paths, (None,) * len(paths))
     if places is None:
         return Effects(unknown=True, cause=Cause.FILE)
     return Effects(reads=tuple(Source(path=place) for place in places), cause=Cause.FILE) if places else None
 
 
-def _changes(recorder: Recorder, *paths: Any, dir_fd: Any = None) -> Effects | None:
+def _changes(captured: CapturedSession, *paths: Any, dir_fd: Any = None) -> Effects | None:
     folders = dir_fd if isinstance(dir_fd, tuple) else (dir_fd,) * len(paths)
-    places = _places(recorder, paths, folders)
+    places = _places(captured, paths, folders)
     if places is None:
         return Effects(unknown=True, cause=Cause.FILE)
     if not places:
@@ -142,7 +140,7 @@ def _changes(recorder: Recorder, *paths: Any, dir_fd: Any = None) -> Effects | N
     return Effects(changes=tuple(Target(path=place) for place in places), cause=Cause.FILE, unseen_by_functions=True)
 
 
-def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
+def _places(captured: CapturedSession, paths: tuple[Any, ...], folders: tuple[Any, ...]) -> list[str] | None:
     """Return qualified paths as Spark has them; None if a path cannot be told, or any may be touched (rule 2)."""
     found = []
     for path, folder in zip(paths, folders, strict=True):
@@ -152,7 +150,7 @@ def _places(recorder: Recorder, paths: tuple[Any, ...], folders: tuple[Any, ...]
         if absolute is None:
             return None
         real = real_path(absolute)
-        if recorder.pending_impurity() and not _is_harmless(real) and not _is_own():
+        if captured.pending.are_impure and not _is_harmless(real) and not _is_own():
             return None
         found.append("file:" + real)
     return found
@@ -185,7 +183,7 @@ def _is_own() -> bool:
 def _caller() -> str:
     """Return the file of the innermost frame that belongs neither to this package nor to the standard library."""
     name = ""
-    for frame in _frames():
+    for frame in frames_from(sys._getframe(1)):
         name = frame.f_code.co_filename
         if name.startswith(_IMPORTS):
             return name
@@ -199,13 +197,6 @@ def _is_passed_over(filename: str) -> bool:
     return filename.startswith(_OURS) or (filename.startswith(_STANDARD) and "site-packages" not in filename)
 
 
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
 _OURS = (str(Path(__file__).parents[1]) + os.sep, HOOK_FILE)
 _STANDARD = (*(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")), "<frozen")
 
@@ -213,7 +204,7 @@ _STANDARD = (*(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "plat
 # -- what cannot be judged -----------------------------------------------------------------------------------------
 
 
-def _process(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _process(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     command = args[0] if args else None
     name = os.path.basename(os.fsdecode(command)) if isinstance(command, (str, bytes, os.PathLike)) else ""
     caller = _caller()
@@ -222,7 +213,7 @@ def _process(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     return Effects(unknown=True, cause=Cause.PROCESS)
 
 
-def _signal(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _signal(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge a signal; one for which this process has a handler only makes the main thread run that."""
     pid, number = args
     if pid == os.getpid() and number in signal.valid_signals() and callable(signal.getsignal(number)):
@@ -230,14 +221,14 @@ def _signal(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
     return Effects(unknown=True, cause=Cause.PROCESS)
 
 
-def _thread_signal(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _thread_signal(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge a signal to a thread of this process."""
-    return _signal(recorder, (os.getpid(), args[1]))
+    return _signal(captured, (os.getpid(), args[1]))
 
 
-def _socket(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _socket(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge a socket: py4j's, and those by which PySpark fetches rows, are Spark's; the kernel has its own."""
-    for frame in _frames():
+    for frame in frames_from(sys._getframe(1)):
         name = frame.f_code.co_filename
         if name.startswith(_SPARK) or (f"{os.sep}site-packages{os.sep}" in name and _package(name) in _KERNEL):
             return None
@@ -250,18 +241,18 @@ def _package(filename: str) -> str:
     return filename.rpartition(f"{os.sep}site-packages{os.sep}")[2].split(os.sep)[0]
 
 
-def _database(recorder: Recorder, args: tuple[Any, ...]) -> Effects | None:
+def _database(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge `sqlite3.connect`: a file, or the database that a pending write reaches through JDBC."""
     name = os.fsdecode(args[0]) if isinstance(args[0], (str, bytes, os.PathLike)) else ""
     if name in ("", ":memory:"):
         return None
-    places = [place for write in recorder.pending.writes for place in (write.facts.target, *write.sources)]
+    places = [place for write in captured.pending.writes for place in (write.facts.target, *write.sources)]
     if any((place.path or "").startswith("jdbc:") for place in places) or name.startswith("file:"):
         return Effects(unknown=True, cause=Cause.DATABASE)
-    return _changes(recorder, name)
+    return _changes(captured, name)
 
 
-_EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
+_EVENTS: dict[str, Callable[[CapturedSession, tuple[Any, ...]], Effects | None]] = {
     "open": _opened,
     "os.listdir": _listed,
     "os.scandir": _listed,
@@ -271,15 +262,15 @@ _EVENTS: dict[str, Callable[[Recorder, tuple[Any, ...]], Effects | None]] = {
     "os.remove": _removed,
     "os.rmdir": _removed,
     "shutil.rmtree": _removed,
-    "shutil.move": lambda recorder, args: _changes(recorder, *args[:2]),
+    "shutil.move": lambda captured, args: _changes(captured, *args[:2]),
     "shutil.copytree": _copied,
     "os.rename": _both_changed,
     "os.link": _both_changed,
-    "os.symlink": lambda recorder, args: _changes(recorder, args[1], dir_fd=args[2] if len(args) > 2 else None),
-    "os.truncate": lambda recorder, args: _changes(recorder, args[0]),
-    "os.chmod": lambda recorder, args: _changes(recorder, args[0], dir_fd=args[2] if len(args) > 2 else None),
-    "os.chown": lambda recorder, args: _changes(recorder, args[0], dir_fd=args[3] if len(args) > 3 else None),
-    "os.utime": lambda recorder, args: _changes(recorder, args[0], dir_fd=args[3] if len(args) > 3 else None),
+    "os.symlink": lambda captured, args: _changes(captured, args[1], dir_fd=args[2] if len(args) > 2 else None),
+    "os.truncate": lambda captured, args: _changes(captured, args[0]),
+    "os.chmod": lambda captured, args: _changes(captured, args[0], dir_fd=args[2] if len(args) > 2 else None),
+    "os.chown": lambda captured, args: _changes(captured, args[0], dir_fd=args[3] if len(args) > 3 else None),
+    "os.utime": lambda captured, args: _changes(captured, args[0], dir_fd=args[3] if len(args) > 3 else None),
     "sqlite3.connect": _database,
     "os.kill": _signal,
     "signal.pthread_kill": _thread_signal,
@@ -332,16 +323,9 @@ class Look(Hook):
             recorder.settle(Effects(reads=(place,), cause=Cause.FILE))
 
 
-class Leave(Hook):
-    """`os._exit` and the like, after which nothing of this process runs."""
-
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
-
-
-def os_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
-    """Return module, attribute and hook."""
+def os_entries() -> Iterator[Entry]:
+    """Yield the functions of `os` and the hook factory of each."""
     for name in ("stat", "lstat", "access"):
         yield os, name, Look
-    for name in ("_exit", "abort"):
-        yield os, name, Leave
+    for name in ("_exit", "abort"):  # after which nothing of this process runs
+        yield os, name, command(anything(Cause.PROCESS))

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import threading
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark import RDD
 from pyspark.sql import DataFrame
 
-from flinkmagic.capturing.capture_listener import ReadCall
+from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
 from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
-from flinkmagic.capturing.hooks.action_hooks import carried_out
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.sql import commands
 from flinkmagic.capturing.sql.cached_data import view_cache_effects
 from flinkmagic.capturing.sql.sql_writes import sql_answer, sql_session
-from flinkmagic.capturing.writes.pending import Effects
-from flinkmagic.capturing.writes.targets import Source, sources_of, temp_views_of
-from flinkmagic.capturing.writes.writer_calls import DeferringTableWriter, DeferringWriter, WriterCall, writer_field
+from flinkmagic.capturing.writes.pending import Cause, Effects
+from flinkmagic.capturing.writes.targets import Source, Target, sources_of
+from flinkmagic.capturing.writes.writer_calls import (
+    DeferringTableWriter,
+    DeferringWriter,
+    StandIn,
+    WriterCall,
+    writer_field,
+)
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
 
 Args = Sequence[Any]
 Kwargs = Mapping[str, Any]
@@ -75,15 +81,15 @@ class LazyCall(Hook):
             frame = user_frame()
             text = self.text(recorder, frame, args, kwargs)
             if is_grouped(result):
-                recorder.grouped_text[result] = text
+                recorder.calls.grouped_text[result] = text
             inputs += self.hidden_inputs(recorder, made)
             for df in made:
-                recorder.record(self.method, text, recorder.source.location(frame), inputs, df)
+                recorder.calls.record(self.method, text, recorder.source.location(frame), inputs, df)
         return result
 
     def text(self, recorder: Recorder, frame: Any, args: Args, kwargs: Kwargs) -> str:
         text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
-        grouped = recorder.grouped_text.get(args[0]) if args and is_grouped(args[0]) else None
+        grouped = recorder.calls.grouped_text.get(args[0]) if args and is_grouped(args[0]) else None
         return text if grouped is None else f"{grouped}.{text}"
 
     def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
@@ -96,7 +102,7 @@ class Action(LazyCall):
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         frames = [*frames_in(args), *frames_in(kwargs.values())]
-        recorder.use(frames)
+        recorder.calls.use(frames)
         if recorder.pending:
             runs_impure = _is_impure(frames) or any(map(impure_function, self.functions(args, kwargs)))
             recorder.settle(Effects(reads_of(frames), unknown=runs_impure, fresh=False))
@@ -108,11 +114,11 @@ class Action(LazyCall):
         return [value for value in (*args[1:], *kwargs.values()) if callable(value)]
 
     def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
-        return carried_out(recorder, self.method, self.original, args, kwargs)
+        return _carried_out(self, recorder, args, kwargs)
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         if self.method in _CUTS or not is_lazy(result):
-            recorder.ran()
+            recorder.calls.ran()
         return super().after(recorder, args, kwargs, result)
 
 
@@ -121,15 +127,15 @@ class EagerDisplay(Hook):
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if self._reads_rows(recorder):
-            recorder.use(args[:1])
-            recorder.ran()
+            recorder.calls.use(args[:1])
+            recorder.calls.ran()
             if recorder.pending:
-                recorder.pending.settle(Effects(reads_of(args[:1]), fresh=False), recorder.location())
+                recorder.settle(Effects(reads_of(args[:1]), fresh=False))
 
     def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
         if not self._reads_rows(recorder):
             return super().call(recorder, args, kwargs)
-        return carried_out(recorder, self.method, self.original, args, kwargs)
+        return _carried_out(self, recorder, args, kwargs)
 
     def _reads_rows(self, recorder: Recorder) -> bool:
         return bool(recorder.spark.conf.get("spark.sql.repl.eagerEval.enabled", "false") == "true")
@@ -139,7 +145,7 @@ class HandOver(Hook):
     """A call that runs nothing yet, but hands a DataFrame on: it is cached, or becomes a subquery."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        recorder.use(frames_in(args[:1]))
+        recorder.calls.use(frames_in(args[:1]))
 
 
 class JavaHalf(HandOver):
@@ -160,18 +166,14 @@ class Read(LazyCall):
         if recorder.pending:
             targets = map(recorder.resolver.target, self.paths(args, kwargs))
             reads = tuple(Source(path=target.path, pattern=True) for target in targets)
-            recorder.pending.settle(Effects(reads), recorder.location())
+            recorder.settle(Effects(reads))
 
     def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
         """Return the paths that the call names."""
         return list(strings_in((*args[1:2], kwargs.get("path"), kwargs.get("name"))))
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        if (
-            recorder.pending
-            and isinstance(result, DataFrame)
-            and recorder.pending.settle(Effects(reads_of([result])), recorder.location())
-        ):
+        if recorder.pending and isinstance(result, DataFrame) and recorder.settle(Effects(reads_of([result]))):
             result = self.original(*args, **kwargs)
         if recorder.awaited and isinstance(result, DataFrame):
             recorder.read(reads_of([result]))
@@ -197,7 +199,7 @@ class FileRead(Read):
         return paths
 
     def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
-        if threading.get_ident() != recorder.thread:
+        if not recorder.threads.is_own():
             return super().call(recorder, args, kwargs)
         return recorder.listener.read(ReadCall(self.method, args[0], tuple(args[1:]), dict(kwargs), self.original))
 
@@ -220,14 +222,11 @@ class TableRead(Read):
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
-            name = args[1] if len(args) > 1 else kwargs.get("tableName", "")
-            recorder.pending.settle(commands.table_effects(recorder, str(name)), recorder.location())
+            name = argument(args, kwargs, 1, "tableName", "")
+            recorder.settle(commands.table_effects(recorder, str(name)))
 
     def hidden_inputs(self, recorder: Recorder, made: Sequence[DataFrame]) -> list[DataFrame]:
-        if not recorder.views:
-            return []
-        names = {name for df in made for name in temp_views_of(df._jdf.queryExecution().analyzed())}
-        return [df for name, df in recorder.views.items() if name in names]
+        return recorder.calls.viewed(made)
 
 
 class ForeignRead(Read):
@@ -248,12 +247,12 @@ class Sql(TableRead):
         return (sql_session(recorder, args, kwargs, text), *args[1:]), kwargs
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        answer = sql_answer(args[0], result)
-        if answer.is_deferred:
-            return answer.df
+        df, statement = sql_answer(args[0], result)
+        if statement is not None and statement.is_deferred:
+            return df
         # A statement must not run twice; what it touches was settled before.
-        after = super().after if answer.is_query else super(Read, self).after
-        return after(recorder, args, kwargs, answer.df)
+        after = super().after if statement is None or statement.is_query else super(Read, self).after
+        return after(recorder, args, kwargs, df)
 
 
 class TempView(Hook):
@@ -264,13 +263,11 @@ class TempView(Hook):
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending and "Replace" in self.method:
-            name = str(args[1] if len(args) > 1 else kwargs.get("name"))
+            name = str(argument(args, kwargs, 1, "name"))
             recorder.settle(view_cache_effects(recorder, name, everywhere="Global" in self.method))
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        name = args[1] if len(args) > 1 else kwargs.get("name")
-        recorder.use(args[:1])
-        recorder.views[str(name).lower()] = args[0]
+        recorder.calls.view(str(argument(args, kwargs, 1, "name")), args[0])
         return result
 
 
@@ -288,8 +285,7 @@ class Save(Hook):
             text = recorder.source.call_text(frame, self.method, args[1:], kwargs)
             recorder.writes.take(writer._df, call, text)
 
-        stand_in = self.stand_in(recorder, writer, on_write)
-        setattr(writer, self.half, stand_in)
+        setattr(writer, self.half, self.stand_in(recorder, writer, on_write))
 
     def stand_in(self, recorder: Recorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
         """Return what replaces the Java half."""
@@ -297,7 +293,7 @@ class Save(Hook):
 
     def finish(self, args: Args) -> None:
         java_half = vars(args[0]).get(self.half)
-        if isinstance(java_half, (DeferringWriter, DeferringTableWriter)):
+        if isinstance(java_half, StandIn):
             setattr(args[0], self.half, java_half.jwrite)
 
 
@@ -307,16 +303,14 @@ class SaveToTable(Save):
     half = "_jwriter"
 
     def stand_in(self, recorder: Recorder, writer: Any, on_write: Callable[[WriterCall], None]) -> Any:
-        stand_in = DeferringTableWriter(recorder.spark._jvm, writer._jwriter, on_write)
-        stand_in.table = recorder.tables.get(writer, "")
-        return stand_in
+        return DeferringTableWriter(writer._jwriter, recorder.tables.get(writer, ""), on_write)
 
 
 class TableWriter(Hook):
     """`writeTo` and `mergeInto`: remembers the table's name for the call that writes."""
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        recorder.tables[result] = str(args[1] if len(args) > 1 else kwargs.get("table"))
+        recorder.tables[result] = str(argument(args, kwargs, 1, "table"))
         return result
 
 
@@ -326,27 +320,88 @@ class Command(Hook):
     Parameters
     ----------
     effects : callable
-        Returns, from the recorder and the call's arguments, what it reads and changes.
+        Returns, from the captured session and the call's arguments, what it reads and changes.
     """
 
     def __init__(
         self,
         method: str,
         original: Callable[..., Any],
-        effects: Callable[[Recorder, Args, Kwargs], Effects],
+        effects: Judge,
     ) -> None:
         super().__init__(method, original)
         self._effects = effects
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if recorder.pending:
-            recorder.pending.settle(self._effects(recorder, args, kwargs), recorder.location())
+            recorder.settle(self._effects(recorder, args, kwargs))
 
 
 class Watched(Command):
     """A command that makes no DataFrame and writes none through PySpark: it matters only while writes are pending."""
 
     only_pending = True
+
+
+Judge = Callable[["CapturedSession", Args, Kwargs], Effects]
+Make = Callable[[str, Any], Hook]
+Entry = tuple[Any, str, Make]
+"""A class or module, its attribute, and what makes the hook from the attribute's name and value."""
+
+
+def command(effects: Judge) -> Make:
+    """Return what makes a `Command`."""
+    return functools.partial(Command, effects=effects)
+
+
+def watched(effects: Judge) -> Make:
+    """Return what makes a `Watched`."""
+    return functools.partial(Watched, effects=effects)
+
+
+def anything(cause: Cause) -> Judge:
+    """Return the judge of a call that may touch anything."""
+    return lambda captured, args, kwargs: Effects(unknown=True, cause=cause)
+
+
+def reads_at(place: int, name: str) -> Judge:
+    """Return the judge of a call that reads the path which one of its arguments is."""
+    return lambda captured, args, kwargs: Effects(reads=(_place(captured, args, kwargs, place, name).as_source(),))
+
+
+def changes_at(place: int, name: str) -> Judge:
+    """Return the judge of a call that changes what is at the path which one of its arguments is."""
+    return lambda captured, args, kwargs: Effects(changes=(_place(captured, args, kwargs, place, name),))
+
+
+def _place(captured: CapturedSession, args: Args, kwargs: Kwargs, place: int, name: str) -> Target:
+    return captured.resolver.target(str(argument(args, kwargs, place, name)))
+
+
+def argument(args: Args, kwargs: Kwargs, place: int, name: str, default: Any = None) -> Any:
+    """Return an argument that is given by place or by name."""
+    return args[place] if len(args) > place else kwargs.get(name, default)
+
+
+def _carried_out(hook: Hook, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
+    """Let the capture's listener carry out an action of the cell's own thread; make any other call as it is."""
+    df = args[0] if args else None
+    # An RDD runs nothing by itself; what is asked of it is the RDD's.
+    if not recorder.threads.is_own() or not isinstance(df, DataFrame) or hook.method == "rdd":
+        return hook.original(*args, **kwargs)
+    frame = user_frame()
+    return recorder.listener.act(
+        ActionCall(
+            method=hook.method,
+            df=df,
+            args=tuple(args[1:]),
+            kwargs=dict(kwargs),
+            original=hook.original,
+            location=recorder.source.location(frame),
+            text=recorder.source.call_text(frame, hook.method, args[1:], kwargs),
+            program=recorder.so_far,
+        )
+    )
 
 
 def is_grouped(value: Any) -> bool:

@@ -12,6 +12,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def listening() -> Recorder | None:
     if not active:
         return None
     recorder = _recorder.get()
-    if recorder is None or recorder.depth or recorder.ended or threading.get_ident() not in recorder.threads:
+    if recorder is None or recorder.ended or not recorder.threads.makes_calls():
         return None
     return recorder if recorder in active else None
 
@@ -67,30 +68,14 @@ def outside_captures() -> Iterator[None]:
             _recorder.set(around if around in active else None)
 
 
-@contextlib.contextmanager
-def serving(recorder: Recorder | None) -> Iterator[None]:
+def serving(recorder: Recorder | None) -> AbstractContextManager[None]:
     """Let the calls of the block be ours, not the user's."""
-    with _deeper(recorder, 1):
-        yield
+    return nullcontext() if recorder is None else recorder.threads.serving()
 
 
-@contextlib.contextmanager
-def calling_the_user(recorder: Recorder | None) -> Iterator[None]:
+def calling_the_user(recorder: Recorder | None) -> AbstractContextManager[None]:
     """Let the calls of the block be the user's again; it stands within a block of `serving`."""
-    with _deeper(recorder, -1):
-        yield
-
-
-@contextlib.contextmanager
-def _deeper(recorder: Recorder | None, by: int) -> Iterator[None]:
-    if recorder is None:
-        yield
-        return
-    recorder.depth += by
-    try:
-        yield
-    finally:
-        recorder.depth -= by
+    return nullcontext() if recorder is None else recorder.threads.serving(-1)
 
 
 def working_for(recorder: Recorder, work: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,15 +83,15 @@ def working_for(recorder: Recorder, work: Callable[..., Any]) -> Callable[..., A
 
     @functools.wraps(work)
     def run(*args: Any, **kwargs: Any) -> Any:
-        ident = threading.get_ident()
-        if recorder not in active or ident in recorder.threads:
+        ident, working = threading.get_ident(), recorder.threads.working
+        if recorder not in active or ident in working:
             return work(*args, **kwargs)
         token = enter(recorder)
-        recorder.threads.add(ident)
+        working.add(ident)
         try:
             return work(*args, **kwargs)
         finally:
-            recorder.threads.discard(ident)
+            working.discard(ident)
             leave(token)
 
     return run

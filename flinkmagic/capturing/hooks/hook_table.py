@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -12,14 +12,11 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.hooks import call_hooks, jvm_hooks, ml_hooks, native_hooks, rdd_hooks, session_hooks
 from flinkmagic.capturing.hooks.audit import os_entries
-from flinkmagic.capturing.hooks.call_hooks import Hook
+from flinkmagic.capturing.hooks.call_hooks import Entry, command
 from flinkmagic.capturing.hooks.observation_hooks import Observe, observation_entries
 from flinkmagic.capturing.hooks.split_hooks import RandomSplit
 from flinkmagic.capturing.hooks.thread_hooks import thread_entries
 from flinkmagic.capturing.sql import commands
-
-Make = Callable[[str, Any], Hook]
-Entry = tuple[Any, str, Make]
 
 _VIEWS = (
     "createTempView",
@@ -157,10 +154,6 @@ def entries_of(module: ModuleType) -> Iterator[Entry]:
         yield from ml_hooks.entries_of(module)
 
 
-def _command(effects: Callable[..., Any]) -> Make:
-    return functools.partial(call_hooks.Command, effects=effects)
-
-
 def _wanted() -> Iterator[Entry]:
     frame = classic_data_frame()
     for name in _public_methods(frame):
@@ -218,7 +211,7 @@ def _writers() -> Iterator[Entry]:
         yield DataFrameWriterV2, name, call_hooks.SaveToTable
     merge = _module("pyspark.sql.merge")
     if merge is not None:
-        yield merge.MergeIntoWriter, "merge", _command(commands.table_writer_effects)
+        yield merge.MergeIntoWriter, "merge", command(commands.table_writer_effects)
 
 
 def _session_and_context() -> Iterator[Entry]:
@@ -239,14 +232,14 @@ def _session_and_context() -> Iterator[Entry]:
         "refreshTable",
     )
     for name in on_table:
-        yield Catalog, name, _command(commands.catalog_effects)
+        yield Catalog, name, command(commands.catalog_effects)
     for name in ("tableExists", "getTable", "listColumns", "isCached"):
-        yield Catalog, name, _command(commands.lookup_effects)
-    yield Catalog, "cacheTable", _command(commands.cached_table_effects)
-    yield Catalog, "listTables", _command(commands.listing_effects)
+        yield Catalog, name, command(commands.lookup_effects)
+    yield Catalog, "cacheTable", command(commands.cached_table_effects)
+    yield Catalog, "listTables", command(commands.listing_effects)
     for name in ("tableNames", "tables"):
-        yield SQLContext, name, _command(commands.listing_effects)
-    yield Catalog, "dropDatabase", _command(commands.database_effects)
+        yield SQLContext, name, command(commands.listing_effects)
+    yield Catalog, "dropDatabase", command(commands.database_effects)
     for name in ("textFile", "wholeTextFiles", "binaryFiles", "pickleFile", "sequenceFile"):
         yield SparkContext, name, call_hooks.RddRead
     yield from rdd_hooks.entries()

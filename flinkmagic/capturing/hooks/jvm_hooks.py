@@ -7,7 +7,7 @@ a call is the user's if the frame that makes it is not PySpark's, py4j's or ours
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_collections import JavaArray
@@ -16,7 +16,7 @@ from py4j.protocol import STATIC_PREFIX, Py4JError
 
 from flinkmagic.capturing.driver.capture_reader import java_types
 from flinkmagic.capturing.driver.impurity import impure_reason
-from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs
 from flinkmagic.capturing.hooks.java_calls import (
     CONFIGURATION,
     CONSTRUCTOR,
@@ -42,7 +42,7 @@ _DATASET = "org.apache.spark.sql.Dataset"
 _FILE_SYSTEM = "org.apache.hadoop.fs.FileSystem"
 
 
-def entries() -> Iterator[tuple[type, str, Callable[[str, Any], Hook]]]:
+def entries() -> Iterator[Entry]:
     """Yield the methods and the hook factory of each."""
     yield JavaMember, "__call__", JavaCall
     yield JavaClass, "__call__", JavaCall

@@ -7,23 +7,14 @@ immediately.
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flinkmagic.capturing.hooks import call_hooks
-from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Entry, Judge, changes_at, reads_at
 from flinkmagic.capturing.hooks.rdd_hooks import java_function_effects
-from flinkmagic.capturing.sql import commands
-from flinkmagic.capturing.writes.pending import Effects
-from flinkmagic.capturing.writes.targets import Source
-
-if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
-
-Make = Callable[[str, Any], Hook]
 
 
 def is_learning(name: str) -> bool:
@@ -31,13 +22,13 @@ def is_learning(name: str) -> bool:
     return name.startswith(("pyspark.ml.", "pyspark.mllib."))
 
 
-def ml_entries() -> Iterator[tuple[Any, str, Make]]:
+def ml_entries() -> Iterator[Entry]:
     """Yield class, attribute and hook factory."""
     for module in [module for name, module in sys.modules.items() if is_learning(name)]:
         yield from entries_of(module)
 
 
-def entries_of(module: ModuleType) -> Iterator[tuple[Any, str, Make]]:
+def entries_of(module: ModuleType) -> Iterator[Entry]:
     """Yield the entries of one imported module."""
     name = module.__name__
     if name == "pyspark.ml.base":
@@ -47,18 +38,16 @@ def entries_of(module: ModuleType) -> Iterator[tuple[Any, str, Make]]:
         yield module.Evaluator, "evaluate", call_hooks.Action
     elif name == "pyspark.mllib.common":
         # The older package works on RDDs in the JVM.
-        yield module, "callJavaFunc", functools.partial(call_hooks.Watched, effects=java_function_effects)
+        yield module, "callJavaFunc", call_hooks.watched(java_function_effects)
     elif name == "pyspark.mllib.util":
-        yield module.JavaSaveable, "save", functools.partial(call_hooks.Command, effects=_saves)
+        yield module.JavaSaveable, "save", call_hooks.command(changes_at(2, "path"))
     util: Any = sys.modules.get("pyspark.ml.util")
     if hasattr(util, "MLReader"):  # these modules import each other, so it has been imported too
-        yield from _models(module, util.MLWriter, "save", commands.path_effects)
-        yield from _models(module, util.MLReader, "load", _loads)
+        yield from _models(module, util.MLWriter, "save", changes_at(1, "path"))
+        yield from _models(module, util.MLReader, "load", reads_at(1, "path"))
 
 
-def _models(
-    module: ModuleType, base: type, method: str, effects: Callable[..., Effects]
-) -> Iterator[tuple[Any, str, Make]]:
+def _models(module: ModuleType, base: type, method: str, effects: Judge) -> Iterator[Entry]:
     for owner in vars(module).values():
         if (
             isinstance(owner, type)
@@ -66,14 +55,4 @@ def _models(
             and owner.__module__ == module.__name__
             and method in vars(owner)
         ):
-            yield owner, method, functools.partial(call_hooks.Command, effects=effects)
-
-
-def _loads(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    path = args[1] if len(args) > 1 else kwargs.get("path")
-    return Effects(reads=(Source(path=recorder.resolver.target(str(path)).path),))
-
-
-def _saves(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    path = args[2] if len(args) > 2 else kwargs.get("path")
-    return Effects(changes=(recorder.resolver.target(str(path)),))
+            yield owner, method, call_hooks.command(effects)

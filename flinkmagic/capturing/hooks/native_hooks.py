@@ -16,15 +16,13 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, Watched
+from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Kwargs, Watched, argument
 from flinkmagic.capturing.hooks.native_readers import NATIVE_CALLS, NATIVE_MODULES, Does, NativeCall
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.recorder import Recorder
-
-Entry = tuple[Any, str, Callable[[str, Any], Watched]]
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
 
 _UNKNOWN = Effects(unknown=True, cause=Cause.FILE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -59,10 +57,10 @@ class Native(Watched):
     """A call that opens files without Python."""
 
     def __init__(self, method: str, original: Callable[..., Any], call: NativeCall) -> None:
-        super().__init__(method, original, lambda recorder, args, kwargs: _effects(recorder, call, args, kwargs))
+        super().__init__(method, original, lambda captured, args, kwargs: _effects(captured, call, args, kwargs))
 
 
-def _effects(recorder: Recorder, call: NativeCall, args: Args, kwargs: Kwargs) -> Effects:
+def _effects(captured: CapturedSession, call: NativeCall, args: Args, kwargs: Kwargs) -> Effects:
     if call.paths is not None:
         value = call.paths(args[0])
         if value is None:
@@ -70,10 +68,10 @@ def _effects(recorder: Recorder, call: NativeCall, args: Args, kwargs: Kwargs) -
     elif call.does is Does.ANYTHING:
         return _UNKNOWN
     else:
-        value = args[call.position] if len(args) > call.position else kwargs.get(call.keyword)
+        value = argument(args, kwargs, call.position, call.keyword)
     if kwargs.get("filesystem") is not None and not _is_local(kwargs["filesystem"]):
         return _UNKNOWN
-    targets = tuple(_targets(recorder, value))
+    targets = tuple(_targets(captured, value))
     reads = tuple(Source(path=target.path, pattern=True) for target in targets)
     if call.does is Does.READS:
         return Effects(reads, cause=Cause.FILE)
@@ -84,16 +82,16 @@ def _is_local(file_system: Any) -> bool:
     return "LocalFileSystem" in type(file_system).__name__
 
 
-def _targets(recorder: Recorder, value: Any) -> Iterator[Target]:
+def _targets(captured: CapturedSession, value: Any) -> Iterator[Target]:
     """Return the places that a path, or a list of paths, names; an open file is no path: its opening was reported."""
     if isinstance(value, (str, bytes, os.PathLike)):
         text = os.fsdecode(value)
         if text not in _IN_MEMORY:
             is_uri = _SCHEME.match(text) is not None
-            yield recorder.resolver.target(text if is_uri else "file:" + os.path.abspath(text))
+            yield captured.resolver.target(text if is_uri else "file:" + os.path.abspath(text))
     elif isinstance(value, (list, tuple, set, frozenset)):
         for item in value:
-            yield from _targets(recorder, item)
+            yield from _targets(captured, item)
 
 
 class HookedName:

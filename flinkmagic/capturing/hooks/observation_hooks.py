@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs, LazyCall
+from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, LazyCall, argument
 from flinkmagic.capturing.writes.awaited_metrics import observes
 from flinkmagic.capturing.writes.pending import Cause
 
@@ -31,14 +31,14 @@ class Observe(LazyCall):
     """`DataFrame.observe`: remembers the observation, if it is given one."""
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        observation = args[1] if len(args) > 1 else kwargs.get("observation")
+        observation = argument(args, kwargs, 1, "observation")
         if getattr(observation, "_jo", None) is not None:
             recorder.observations.append(observation)
         return super().after(recorder, args, kwargs, result)
 
 
-def observation_entries() -> Iterator[tuple[type, str, Callable[[str, Any], Hook]]]:
-    """Return class, attribute and hook factory."""
+def observation_entries() -> Iterator[Entry]:
+    """Yield the method and its hook factory."""
     from pyspark.sql import Observation
 
     yield Observation, "get", ObservationGet

@@ -21,8 +21,8 @@ import pyspark
 
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks import audit, hook_table, native_hooks
-from flinkmagic.capturing.hooks.call_hooks import Hook, JavaHalf
-from flinkmagic.capturing.hooks.current import HOOK_FILE, active, enter, leave, listening
+from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, JavaHalf, Make
+from flinkmagic.capturing.hooks.current import HOOK_FILE, active, calling_the_user, enter, leave, listening
 from flinkmagic.capturing.writes.real_paths import forget
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _hook_imported(module: ModuleType) -> None:
 _imports = native_hooks.Imports(hook_table.is_hooked_when_imported, _hook_imported)
 
 
-def _hook(entries: Iterable[hook_table.Entry]) -> None:
+def _hook(entries: Iterable[Entry]) -> None:
     for owner, name, make in entries:
         before = owner.__dict__.get(name, _ABSENT)
         original = getattr(owner, name, None) if before is _ABSENT else before
@@ -91,7 +91,7 @@ def _hook(entries: Iterable[hook_table.Entry]) -> None:
         _installed.append((owner, name, before, hooked))
 
 
-def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -> Any:
+def _hooked_once(owner: type, name: str, original: Any, make: Make) -> Any:
     """Return a method's replacement, made once for each original method so that cells begin without delay."""
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
@@ -108,7 +108,7 @@ def _hooked_once(owner: type, name: str, original: Any, make: hook_table.Make) -
     return hooked
 
 
-def _hooked_attribute(name: str, original: Any, make: hook_table.Make) -> Any:
+def _hooked_attribute(name: str, original: Any, make: Make) -> Any:
     """Return the replacement of a property, or of one that stores its value in the object."""
     if isinstance(original, property):
         getter = None if original.fget is None else _hooked(make(name, original.fget))
@@ -150,35 +150,26 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
         recorder = listening()
         if recorder is None or (hook.only_pending and not recorder.pending):
             return original(*args, **kwargs)
-        recorder.depth += 1
-        try:
-            hook.before(recorder, args, kwargs)
-            given, named = hook.arguments(recorder, args, kwargs)
-            return hook.after(recorder, args, kwargs, _called(hook, recorder, given, named))
-        except Exception as error:
-            trace = error.__traceback__
-            error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
-            raise error
-        except KeyboardInterrupt as interrupt:
-            if recorder.mode is CaptureMode.LINES:  # otherwise the magic that captures shows it (`captured_cell`)
-                interrupt.__traceback__ = None  # what we wait in is not what the user waits for
-            raise interrupt
-        finally:
-            hook.finish(args)
-            recorder.depth -= 1
+        with recorder.threads.serving():
+            try:
+                hook.before(recorder, args, kwargs)
+                given, named = hook.arguments(recorder, args, kwargs)
+                with calling_the_user(recorder if hook.runs_users_code else None):
+                    result = hook.call(recorder, given, named)
+                return hook.after(recorder, args, kwargs, result)
+            except Exception as error:
+                trace = error.__traceback__
+                error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
+                raise error
+            except KeyboardInterrupt as interrupt:
+                if recorder.mode is CaptureMode.LINES:  # otherwise the magic that captures shows it (`captured_cell`)
+                    interrupt.__traceback__ = None  # what we wait in is not what the user waits for
+                raise interrupt
+            finally:
+                hook.finish(args)
 
     call.__code__ = call.__code__.replace(co_filename=HOOK_FILE)
     return functools.wraps(original)(call)
-
-
-def _called(hook: Hook, recorder: Recorder, args: Any, kwargs: Any) -> Any:
-    if not hook.runs_users_code:
-        return hook.call(recorder, args, kwargs)
-    recorder.depth -= 1
-    try:
-        return hook.call(recorder, args, kwargs)
-    finally:
-        recorder.depth += 1
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:
@@ -211,18 +202,12 @@ class _JavaHalf:
         if recorder is not None and not asking.startswith(self._looks):
             self._hook.before(recorder, (df,), {})
             if asking.startswith(_LEARNING):
-                self._computed(recorder, df)
+                with recorder.threads.serving():
+                    self._hook.computed(recorder, df)
         try:
             return df.__dict__["_jdf"]
         except KeyError:
             raise AttributeError("_jdf") from None
-
-    def _computed(self, recorder: Recorder, df: Any) -> None:
-        recorder.depth += 1
-        try:
-            self._hook.computed(recorder, df)
-        finally:
-            recorder.depth -= 1
 
     def __set__(self, df: Any, java_half: Any) -> None:
         df.__dict__["_jdf"] = java_half

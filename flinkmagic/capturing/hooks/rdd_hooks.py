@@ -7,46 +7,45 @@ files: from then on the RDD reads those.
 
 from __future__ import annotations
 
-import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
-from flinkmagic.capturing.driver.capture_reader import rdd_paths
 from flinkmagic.capturing.driver.impurity import functions_of_rdd, impure_function, impure_reason
-from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, LazyCall, Watched, strings_in
+from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Kwargs, LazyCall, argument, strings_in, watched
 from flinkmagic.capturing.writes.pending import Cause, Effects
-from flinkmagic.capturing.writes.targets import Source, Target, resolve_uri, sources_of
+from flinkmagic.capturing.writes.targets import Source, Target, rdd_sources, sources_of
 from flinkmagic.jvm.java import simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
 
 _INPUTS = ("mapreduce.input.fileinputformat.inputdir", "mapred.input.dir")
 _OUTPUTS = ("mapreduce.output.fileoutputformat.outputdir", "mapred.output.dir")
 """Hadoop's names, the new one and the old one, for the folders that a job reads and writes."""
 
 
-def entries() -> Iterator[tuple[type, str, Any]]:
+def entries() -> Iterator[Entry]:
     """Yield the methods and the hook factory of each."""
     pipelined = sys.modules[RDD.__module__].PipelinedRDD  # a module of another name in Spark 3
 
     jobs = ("collect", "collectWithJobGroup", "toLocalIterator", "sumApprox", "meanApprox", "countApproxDistinct")
     for name in jobs:
-        yield RDD, name, _command(job_effects)
+        yield RDD, name, watched(job_effects)
     for name in ("getNumPartitions", "toDebugString", "union", "cartesian"):
-        yield RDD, name, _command(listing_effects)
-    yield pipelined, "getNumPartitions", _command(listing_effects)
-    yield SparkContext, "union", _command(listing_effects)
-    yield SparkContext, "runJob", _command(run_job_effects)
-    yield SparkContext, "binaryRecords", _command(read_effects)
+        yield RDD, name, watched(listing_effects)
+    yield pipelined, "getNumPartitions", watched(listing_effects)
+    yield SparkContext, "union", watched(listing_effects)
+    yield SparkContext, "runJob", watched(run_job_effects)
+    yield SparkContext, "binaryRecords", watched(read_effects)
     for name in ("newAPIHadoopFile", "hadoopFile"):
-        yield SparkContext, name, _command(read_effects)
+        yield SparkContext, name, watched(read_effects)
     for name in ("newAPIHadoopRDD", "hadoopRDD"):
-        yield SparkContext, name, _command(read_conf_effects)
+        yield SparkContext, name, watched(read_conf_effects)
     for name in (
         "saveAsTextFile",
         "saveAsPickleFile",
@@ -54,14 +53,10 @@ def entries() -> Iterator[tuple[type, str, Any]]:
         "saveAsHadoopFile",
         "saveAsNewAPIHadoopFile",
     ):
-        yield RDD, name, _command(save_effects)
+        yield RDD, name, watched(save_effects)
     for name in ("saveAsHadoopDataset", "saveAsNewAPIHadoopDataset"):
-        yield RDD, name, _command(save_conf_effects)
+        yield RDD, name, watched(save_conf_effects)
     yield SparkSession, "createDataFrame", FrameOfRows
-
-
-def _command(effects: Callable[..., Effects]) -> Callable[[str, Any], Watched]:
-    return functools.partial(Watched, effects=effects)
 
 
 class FrameOfRows(LazyCall):
@@ -73,39 +68,41 @@ class FrameOfRows(LazyCall):
     runs_users_code = True
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        data = args[1] if len(args) > 1 else kwargs.get("data")
+        data = argument(args, kwargs, 1, "data")
         if recorder.pending and isinstance(data, RDD):
             recorder.settle(rdd_effects([data]))
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        data = args[1] if len(args) > 1 else kwargs.get("data")
+        data = argument(args, kwargs, 1, "data")
         if isinstance(result, DataFrame) and not isinstance(data, RDD):
             leaf = result._jdf.queryExecution().analyzed()
             if simple_name(leaf) == "LogicalRDD":
-                recorder.local_rdds.add(leaf.rdd().id())
+                recorder.calls.local_rows(leaf.rdd().id())
         return super().after(recorder, args, kwargs, result)
 
 
-def job_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def job_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge a job of the RDD itself."""
     return rdd_effects(args[:1])
 
 
-def listing_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def listing_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge a call that looks for the partitions of the RDDs that it gets, alone or in a list."""
     given = [*args, *kwargs.values()]
     given += [item for value in given if isinstance(value, list) for item in value]
-    reads = dict.fromkeys(source for value in given if isinstance(value, RDD) for source in _sources(value))
+    reads = dict.fromkeys(
+        source for value in given if isinstance(value, RDD) for source in rdd_sources(_jvm_rdd(value))
+    )
     return Effects(tuple(reads), fresh=False, cause=Cause.RDD)
 
 
-def run_job_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def run_job_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``SparkContext.runJob(rdd, function, ...)``."""
     given = [*args[1:3], *(kwargs[name] for name in ("rdd", "partitionFunc") if name in kwargs)]
     return rdd_effects(given)
 
 
-def java_function_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def java_function_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge what MLlib runs on the RDDs and DataFrames that it is given."""
     return rdd_effects(args[2:])
 
@@ -116,7 +113,7 @@ def rdd_effects(values: Sequence[Any], changes: tuple[Target, ...] = ()) -> Effe
     unknown = False
     for value in values:
         if isinstance(value, RDD):
-            reads.update(dict.fromkeys(_sources(value)))
+            reads.update(dict.fromkeys(rdd_sources(_jvm_rdd(value))))
             unknown = unknown or _impurity_of_rdd(value) is not None
         elif isinstance(value, DataFrame):
             plan = value._jdf.queryExecution().analyzed()
@@ -125,11 +122,6 @@ def rdd_effects(values: Sequence[Any], changes: tuple[Target, ...] = ()) -> Effe
         elif callable(value):
             unknown = unknown or impure_function(value) is not None
     return Effects(tuple(reads), changes, unknown, fresh=False, cause=Cause.RDD)
-
-
-def _sources(rdd: RDD[Any]) -> Iterator[Source]:
-    for path, listed in rdd_paths(_jvm_rdd(rdd)):
-        yield Source(path=resolve_uri(path), listed=listed, pattern=not listed)
 
 
 def _jvm_rdd(rdd: Any) -> Any:
@@ -151,41 +143,39 @@ def _impurity_of_rdd(rdd: Any) -> str | None:
     return reason if reason is not None or _is_made(rdd) else impure_function(rdd.func)
 
 
-def read_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def read_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge readers that take paths, which Hadoop separates by commas, and look at the first rows."""
-    return _reads(recorder, args[1] if len(args) > 1 else kwargs.get("path", kwargs.get("name")))
+    return _reads(captured, argument(args, kwargs, 1, "path", kwargs.get("name")))
 
 
-def read_conf_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def read_conf_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge readers that find their paths in a dictionary of Hadoop's settings."""
-    conf = args[6] if len(args) > 6 else kwargs.get("conf")
-    return _reads(recorder, _setting(conf, _INPUTS))
+    return _reads(captured, _setting(argument(args, kwargs, 6, "conf"), _INPUTS))
 
 
-def _reads(recorder: Recorder, paths: Any) -> Effects:
+def _reads(captured: CapturedSession, paths: Any) -> Effects:
     if not isinstance(paths, str):
         return Effects(unknown=True, cause=Cause.RDD)
     named = [path for path in paths.split(",") if path]
-    reads = tuple(Source(path=recorder.resolver.target(path).path, pattern=True) for path in named)
+    reads = tuple(Source(path=captured.resolver.target(path).path, pattern=True) for path in named)
     return Effects(reads, cause=Cause.RDD)
 
 
-def save_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def save_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``saveAs…File(path)``: a job of the RDD that writes to a path."""
     path = next(strings_in((*args[1:2], kwargs.get("path"))), None)
-    return _saves(recorder, args[0], path)
+    return _saves(captured, args[0], path)
 
 
-def save_conf_effects(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def save_conf_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``saveAs…Dataset(conf)``: the path is one of Hadoop's settings, if it writes to files."""
-    conf = args[1] if len(args) > 1 else kwargs.get("conf")
-    return _saves(recorder, args[0], _setting(conf, _OUTPUTS))
+    return _saves(captured, args[0], _setting(argument(args, kwargs, 1, "conf"), _OUTPUTS))
 
 
-def _saves(recorder: Recorder, rdd: RDD[Any], path: str | None) -> Effects:
+def _saves(captured: CapturedSession, rdd: RDD[Any], path: str | None) -> Effects:
     if path is None:
         return Effects(unknown=True, cause=Cause.RDD)
-    return rdd_effects([rdd], (recorder.resolver.target(path),))
+    return rdd_effects([rdd], (captured.resolver.target(path),))
 
 
 def _setting(conf: Any, names: tuple[str, ...]) -> str | None:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.driver.impurity import functions_of
 from flinkmagic.capturing.hooks import stream_hooks
-from flinkmagic.capturing.hooks.call_hooks import Args, Command, Hook, Kwargs, Watched, strings_in
+from flinkmagic.capturing.hooks.call_hooks import (
+    Args,
+    Command,
+    Entry,
+    Kwargs,
+    anything,
+    argument,
+    changes_at,
+    strings_in,
+    watched,
+)
 from flinkmagic.capturing.sql import commands
 from flinkmagic.capturing.sql.cached_data import (
     cache_effects,
@@ -22,67 +32,62 @@ from flinkmagic.capturing.writes.targets import Source
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
 
-Make = Callable[[str, Any], Hook]
 
-
-def entries(data_frame: type) -> Iterator[tuple[type, str, Make]]:
+def entries(data_frame: type) -> Iterator[Entry]:
     """Yield the methods and the hook factory of each; `data_frame` is the class whose methods run."""
     from pyspark import RDD, Accumulator, Broadcast, SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.catalog import Catalog
 
-    yield data_frame, "unpersist", _command(_unpersist)
-    yield RDD, "unpersist", _command(_unpersist_rdd)
-    yield Catalog, "clearCache", _command(_clear_cache)
-    yield Catalog, "uncacheTable", _command(_uncache_table)
-    yield Catalog, "dropTempView", _command(_drop_view)
-    yield Catalog, "dropGlobalTempView", _command(_drop_global_view)
+    yield data_frame, "unpersist", watched(_unpersist)
+    yield RDD, "unpersist", watched(lambda captured, args, kwargs: rdd_cache_effects(captured, args[0]))
+    yield Catalog, "clearCache", watched(lambda captured, args, kwargs: cache_effects(captured))
+    yield Catalog, "uncacheTable", watched(_uncached_table)
+    yield Catalog, "dropTempView", watched(functools.partial(_drop_view, everywhere=False))
+    yield Catalog, "dropGlobalTempView", watched(functools.partial(_drop_view, everywhere=True))
     yield from _catalog(Catalog)
     for name in ("value", "__str__", "__repr__"):
-        yield Accumulator, name, _command(_accumulator)
+        yield Accumulator, name, watched(_accumulator)
     for name in ("unpersist", "destroy"):
-        yield Broadcast, name, _command(_broadcast)
+        yield Broadcast, name, watched(_broadcast)
     for owner in (SparkSession, SparkContext):
         yield owner, "stop", Stop
     for name in ("addFile", "addPyFile", "addArchive"):
-        yield SparkContext, name, _command(_added_file)
+        yield SparkContext, name, watched(_added_file)
     for name in ("addArtifact", "addArtifacts"):
-        yield SparkSession, name, _command(_added_file)
-    yield SparkContext, "setCheckpointDir", _command(_changed_path)
+        yield SparkSession, name, watched(_added_file)
+    yield SparkContext, "setCheckpointDir", watched(changes_at(1, "dirName"))
     yield from _streams()
 
 
-def _catalog(owner: type) -> Iterator[tuple[type, str, Make]]:
+def _catalog(owner: type) -> Iterator[Entry]:
     for name in ("listPartitions", "analyzeTable"):
-        yield owner, name, _command(commands.catalog_effects)
+        yield owner, name, watched(commands.catalog_effects)
     for name in ("getTableProperties", "getCreateTableString"):
-        yield owner, name, _command(commands.lookup_effects)
-    yield owner, "refreshByPath", _command(_changed_path)
+        yield owner, name, watched(commands.lookup_effects)
+    yield owner, "refreshByPath", watched(changes_at(1, "path"))
 
 
-def _streams() -> Iterator[tuple[type, str, Make]]:
+def _streams() -> Iterator[Entry]:
     from pyspark.sql.streaming import StreamingQuery
 
     for name in ("awaitTermination", "processAllAvailable"):
-        yield StreamingQuery, name, _command(_stream)
+        yield StreamingQuery, name, watched(anything(Cause.STREAM))
     yield from stream_hooks.entries()
     streaming = sys.modules.get("pyspark.streaming.context")
     if streaming is not None:
         for name in ("start", "awaitTermination", "awaitTerminationOrTimeout"):
-            yield streaming.StreamingContext, name, _command(_stream)
+            yield streaming.StreamingContext, name, watched(anything(Cause.STREAM))
         yield streaming.StreamingContext, "stop", Stop
-
-
-def _command(effects: Callable[[Recorder, Args, Kwargs], Effects]) -> Make:
-    return functools.partial(Watched, effects=effects)
 
 
 class Stop(Command):
     """`stop` of a session, its context or its streams: if it stops the session, what follows is plain PySpark."""
 
     def __init__(self, method: str, original: Callable[..., Any]) -> None:
-        super().__init__(method, original, lambda recorder, args, kwargs: Effects(unknown=True, cause=Cause.STOP))
+        super().__init__(method, original, anything(Cause.STOP))
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
         if _is_running(recorder, args[0]):
@@ -96,63 +101,39 @@ class Stop(Command):
         return result
 
 
-def _is_running(recorder: Recorder, stopped: Any) -> bool:
+def _is_running(captured: CapturedSession, stopped: Any) -> bool:
     """Return whether this would stop the context of the captured session for the first time."""
     context = getattr(stopped, "_sc", stopped)
-    return context is recorder.spark.sparkContext and context._jsc is not None
+    return context is captured.spark.sparkContext and context._jsc is not None
 
 
-def _first(args: Args, kwargs: Kwargs) -> Any:
-    return args[1] if len(args) > 1 else next(iter(kwargs.values()), None)
+def _unpersist(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
+    return cache_effects(captured, args[0]._jdf.queryExecution().analyzed())
 
 
-def _unpersist(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return cache_effects(recorder, args[0]._jdf.queryExecution().analyzed())
+def _uncached_table(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
+    return table_cache_effects(captured, str(argument(args, kwargs, 1, "tableName")))
 
 
-def _unpersist_rdd(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return rdd_cache_effects(recorder, args[0])
+def _drop_view(captured: CapturedSession, args: Args, kwargs: Kwargs, everywhere: bool) -> Effects:
+    return view_cache_effects(captured, str(argument(args, kwargs, 1, "viewName")), everywhere)
 
 
-def _clear_cache(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return cache_effects(recorder)
-
-
-def _uncache_table(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return table_cache_effects(recorder, str(_first(args, kwargs)))
-
-
-def _drop_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return view_cache_effects(recorder, str(_first(args, kwargs)))
-
-
-def _drop_global_view(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return view_cache_effects(recorder, str(_first(args, kwargs)), everywhere=True)
-
-
-def _accumulator(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    adds = any(functions_of(write.command).may_accumulate() for write in recorder.pending.writes)
+def _accumulator(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
+    adds = any(functions_of(write.command).may_accumulate() for write in captured.pending.writes)
     return Effects(unknown=adds, cause=Cause.ACCUMULATOR)
 
 
-def _broadcast(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def _broadcast(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     broadcast = args[0]._jbroadcast
     used = broadcast is not None and any(
-        broadcast.id() in functions_of(write.command).broadcasts for write in recorder.pending.writes
+        broadcast.id() in functions_of(write.command).broadcasts for write in captured.pending.writes
     )
     return Effects(unknown=used, cause=Cause.BROADCAST)
 
 
-def _stream(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return Effects(unknown=True, cause=Cause.STREAM)
-
-
-def _added_file(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
+def _added_file(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge files that are shipped to the executors as they are now."""
     paths = strings_in((*args[1:], kwargs.get("path")))
-    reads = tuple(Source(path=recorder.resolver.target(path).path) for path in paths)
+    reads = tuple(Source(path=captured.resolver.target(path).path) for path in paths)
     return Effects(reads, cause=Cause.FILE)
-
-
-def _changed_path(recorder: Recorder, args: Args, kwargs: Kwargs) -> Effects:
-    return Effects(changes=(recorder.resolver.target(str(_first(args, kwargs))),))

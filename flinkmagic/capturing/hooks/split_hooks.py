@@ -1,15 +1,26 @@
-"""Hooks `DataFrame.randomSplit`."""
+"""Hooks `DataFrame.randomSplit`, and persists what is split where no job spans its parts.
+
+What is persisted is the DataFrame under a filter that is always true and names this use of it: Spark finds cached rows
+by an equal plan, and would otherwise serve them, unasked, to every equal query of the session. Catalyst removes the
+filter; Spark's checks of writes still see the sources behind it, which rows would hide. The rows are released with the
+DataFrames for which they were persisted.
+"""
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, LazyCall
-from flinkmagic.capturing.persisted import persisted
-from flinkmagic.capturing.selections import Selected
+from flinkmagic.capturing.lineage import Selected
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame
+
     from flinkmagic.capturing.recorder import Recorder
 
 
@@ -26,5 +37,31 @@ class RandomSplit(LazyCall):
         result = super().after(recorder, args, kwargs, result)
         if recorder.mode is not CaptureMode.LINES:
             for number, part in enumerate(result, start=1):
-                recorder.select(args[0], part, Selected(names=(f"part {number} of {len(result)}",)))
+                recorder.calls.select(args[0], part, Selected(names=(f"part {number} of {len(result)}",)))
         return result
+
+
+_persisted: list[tuple[JavaObject, DataFrame]] = []
+"""What is persisted, each with a weak reference to the plan over which its selections are defined."""
+
+
+def persisted(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return a DataFrame with the same rows, which are kept once they are computed, and the one that keeps them."""
+    _release_unused()
+    mark = F.lit(f"split {uuid.uuid4().hex}")
+    shared, kept = df.where(mark == mark), df.where(mark == mark)
+    kept.persist()
+    jvm = df.sparkSession._jvm
+    assert jvm is not None
+    weak = jvm.java.lang.ref.WeakReference
+    _persisted.append((weak(shared._jdf.queryExecution().analyzed()), kept))
+    return shared, kept
+
+
+def _release_unused() -> None:
+    """Release the rows of which the JVM has collected all that was made of them."""
+    living = [(plan, kept) for plan, kept in _persisted if kept.sparkSession.sparkContext._jsc is not None]
+    _persisted[:] = [(plan, kept) for plan, kept in living if plan.get() is not None]
+    for one in living:
+        if one not in _persisted:
+            one[1].unpersist()

@@ -14,9 +14,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Hook, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, anything, command
 from flinkmagic.capturing.hooks.current import working_for
 from flinkmagic.capturing.writes.pending import Cause, Effects
 
@@ -63,20 +63,6 @@ class ThreadWork(Hook):
         return (args[0], working_for(recorder, args[1]), *args[2:]), kwargs
 
 
-class ProcessWork(Hook):
-    """Another process is started or given work: what it touches is not seen."""
-
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        recorder.settle(Effects(unknown=True, cause=Cause.PROCESS))
-
-
-class LoopWork(Hook):
-    """Another thread's loop gets a coroutine, as with IPython's ``%%bash``: what it touches is not seen."""
-
-    def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        recorder.settle(Effects(unknown=True, cause=Cause.THREAD))
-
-
 class PoolWork(ThreadWork):
     """A pool of `multiprocessing` gets a function; its workers are processes or threads."""
 
@@ -90,16 +76,18 @@ class PoolWork(ThreadWork):
         return super().arguments(recorder, args, kwargs)
 
 
-def thread_entries() -> Iterator[tuple[Any, str, type[Hook]]]:
-    """Return class, attribute and hook of all that starts a thread or process, or hands work to one."""
+def thread_entries() -> Iterator[Entry]:
+    """Yield class, attribute and hook factory of all that starts a thread or process, or hands work to one."""
     yield threading.Thread, "start", ThreadStart
     yield _thread, "start_new_thread", BareThread
     yield ThreadPoolExecutor, "submit", ThreadWork
     for name in _POOL_METHODS:
         yield multiprocessing.pool.Pool, name, PoolWork
-    yield multiprocessing.process.BaseProcess, "start", ProcessWork
-    yield asyncio, "run_coroutine_threadsafe", LoopWork
+    # What another process touches is not seen.
+    yield multiprocessing.process.BaseProcess, "start", command(anything(Cause.PROCESS))
+    # Nor is what a coroutine does in another thread's loop, as with IPython's ``%%bash``.
+    yield asyncio, "run_coroutine_threadsafe", command(anything(Cause.THREAD))
     # Slow to import: code that has a process executor has imported it.
     processes = sys.modules.get("concurrent.futures.process")
     if processes is not None:
-        yield processes.ProcessPoolExecutor, "submit", ProcessWork
+        yield processes.ProcessPoolExecutor, "submit", command(anything(Cause.PROCESS))

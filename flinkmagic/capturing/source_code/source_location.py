@@ -1,4 +1,4 @@
-"""Records the captured cell, and lines of the user's code."""
+"""Records the captured cell, lines of the user's code, and the labels of this process's cells."""
 
 from __future__ import annotations
 
@@ -42,3 +42,19 @@ class SourceLocation:
     def __str__(self) -> str:
         here = f"{self.cell}, line {self.line}"
         return here if self.called_from is None else f"{here} (called from {self.called_from})"
+
+
+_labels: dict[str, str] = {}
+"""By the file names that their frames carry. A traceback that comes back from a Python worker holds those names and
+nothing else of a cell. `linecache` keeps the cells' text for this process in the same way."""
+
+
+def remember(cell: CellSource) -> None:
+    """Remember a cell and the cells that it knows; a cell that ran again goes by its newest number."""
+    _labels.update(cell.labels)
+    _labels[cell.filename] = cell.label
+
+
+def label_of(filename: str) -> str | None:
+    """Return the label of the cell with a file name; None if it is no cell's."""
+    return _labels.get(filename)

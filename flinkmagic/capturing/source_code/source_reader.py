@@ -61,7 +61,7 @@ def is_ours(filename: str) -> bool:
 def user_frame() -> FrameType | None:
     """Return the innermost frame of the user's own code, not of a library, if there is one."""
     outer = None
-    for frame in _frames(sys._getframe(1)):
+    for frame in frames_from(sys._getframe(1)):
         name = frame.f_code.co_filename
         if name.startswith(_OURS):
             continue
@@ -71,7 +71,8 @@ def user_frame() -> FrameType | None:
     return outer
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame, and those that led to it."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -91,7 +92,7 @@ class SourceReader:
             return SourceLocation("unknown", "", 0, "")
         called_from = None
         if self._cell is not None and not self._is_cells(frame.f_code.co_filename):
-            outer = next((f for f in _frames(frame.f_back) if f.f_code.co_filename == self._cell.filename), None)
+            outer = next((f for f in frames_from(frame.f_back) if f.f_code.co_filename == self._cell.filename), None)
             called_from = self._line(outer) if outer is not None else None
         return self._line(frame, called_from)
 
@@ -110,7 +111,7 @@ class SourceReader:
 
     def begin(self, frame: FrameType | None) -> None:
         """Note the frames around a captured block; if there is a cell, its own frames tell what is captured."""
-        self._around = {} if self._cell is not None else {outer: outer.f_lineno or 0 for outer in _frames(frame)}
+        self._around = {} if self._cell is not None else {outer: outer.f_lineno or 0 for outer in frames_from(frame)}
 
     def end(self) -> None:
         """Release the frames."""
@@ -134,7 +135,7 @@ class SourceReader:
 
     def _captured(self, frame: FrameType | None) -> list[FrameType]:
         """Return the frames from a call to the cell, or to the block, innermost first."""
-        frames = list(_frames(frame))
+        frames = list(frames_from(frame))
         if self._cell is None:
             last = next((place for place, one in enumerate(frames) if one in self._around), -1)
         else:

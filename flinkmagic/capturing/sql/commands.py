@@ -16,7 +16,7 @@ from flinkmagic.capturing.driver.sql_reader import nodes_of, parsed
 from flinkmagic.capturing.sql.sql_effects import SqlEffects
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.tables import name_parts, named_table, namespace_targets
-from flinkmagic.capturing.writes.targets import Source, sources_of
+from flinkmagic.capturing.writes.targets import sources_of
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -79,7 +79,7 @@ def lookup_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mappi
         return _UNKNOWN
     table = named_table(captured.spark, str(name))
     is_needed = captured.pending.define(table)
-    return Effects(reads=(Source(path=table.path, table=table.table),) if is_needed else ())
+    return Effects(reads=(table.as_source(),) if is_needed else ())
 
 
 def cached_table_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
@@ -90,9 +90,3 @@ def cached_table_effects(captured: CapturedSession, args: Sequence[Any], kwargs:
 def listing_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
     """Judge ``Catalog.listTables``."""
     return _UNKNOWN if _defines_tables(captured) else Effects()
-
-
-def path_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """Judge ``save(path)`` of a model."""
-    path = args[1] if len(args) > 1 else kwargs.get("path")
-    return Effects(changes=(captured.resolver.target(str(path)),))

@@ -120,6 +120,17 @@ def immediate_plan(spark: Any, node: SqlNode, nodes: Sequence[SqlNode]) -> Any:
         return None
 
 
+def parts_of(spark: Any, node: SqlNode) -> Sequence[str] | None:
+    """Return the parts of a node's name; None if it becomes known only when the statement runs."""
+    if node.name is not None:
+        return node.name
+    text = constant(spark, node.plan.identifierExpr())
+    try:
+        return None if text is None else name_parts(spark, text)
+    except PySparkException:  # not a name: Spark is about to raise its own error
+        return None
+
+
 def _is_explained(node: SqlNode, nodes: Sequence[SqlNode]) -> bool:
     while node.owner >= 0:
         node = nodes[node.owner]
@@ -222,7 +233,7 @@ class SqlEffects:
         if node.kind in _NAMESPACES:
             self._judge_namespace(node, owner)
             return
-        parts = self._parts(node)
+        parts = parts_of(self._spark, node)
         if parts is None:
             self._is_unknown = True
         elif _is_explained(node, nodes) or owner is None:
@@ -243,27 +254,18 @@ class SqlEffects:
             if node.kind == "PlanWithUnresolvedIdentifier":
                 self._reads += self._relation_reads(parts)
 
-    def _parts(self, node: SqlNode) -> list[str] | None:
-        if node.name is not None:
-            return list(node.name)
-        text = constant(self._spark, node.plan.identifierExpr())
-        try:
-            return None if text is None else name_parts(self._spark, text)
-        except PySparkException:  # not a name: Spark is about to raise its own error
-            return None
-
     def _look(self, owner: SqlNode, table: Target) -> None:
         """Judge a look at a table's description: the table has to exist. An extended description tells its size."""
         in_full = owner.kind == "DescribeRelation" and owner.plan.isExtended()
         if in_full or self._pending.define(table):
-            self._reads.append(_source(table))
+            self._reads.append(table.as_source())
 
     def _judge_namespace(self, node: SqlNode, owner: SqlNode | None) -> None:
         if owner is None or owner.kind in _HARMLESS:
             return
         targets = list(namespace_targets(self._spark, node.name or ()))
         if owner.kind in _READS:
-            self._reads += map(_source, targets)
+            self._reads += [target.as_source() for target in targets]
         elif owner.kind.startswith(_LOOKS):
             self._reads += [Source(namespace=targets[0].namespace)] if self._pending.define(targets[0]) else []
         else:
@@ -279,7 +281,7 @@ class SqlEffects:
             relation = state.sqlParser().parsePlan(f"TABLE {name}")
             yield from sources_of(query_execution(self._spark._jvm, state, relation).analyzed())
         else:
-            yield _source(table_target(self._spark, parts))
+            yield table_target(self._spark, parts).as_source()
 
 
 _WITH_LOCATION = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
@@ -296,7 +298,3 @@ def _is_name(node: SqlNode) -> bool:
 def _is_model(node: SqlNode, owner: SqlNode) -> bool:
     """Return whether a node is the table after which ``CREATE TABLE … LIKE`` makes another."""
     return owner.kind == "CreateTableLike" and node.kind != "UnresolvedIdentifier"
-
-
-def _source(target: Target) -> Source:
-    return Source(path=target.path, table=target.table, also=target.also, namespace=target.namespace)

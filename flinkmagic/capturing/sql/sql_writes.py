@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from flinkmagic.capturing.driver.sql_reader import SqlNode, constant, nodes_of, parsed
-from flinkmagic.capturing.sql.sql_effects import SqlEffects, changes_rows, immediate_plan
+from flinkmagic.capturing.driver.sql_reader import SqlNode, nodes_of, parsed
+from flinkmagic.capturing.sql.sql_effects import SqlEffects, changes_rows, immediate_plan, parts_of
 from flinkmagic.capturing.writes import write_commands
 from flinkmagic.capturing.writes.command_facts import facts_of
 from flinkmagic.capturing.writes.deferred_write import WriteFacts
 from flinkmagic.capturing.writes.pending import Effects
-from flinkmagic.capturing.writes.tables import name_parts, table_target
-from flinkmagic.capturing.writes.targets import Source, Target, temp_views_of
+from flinkmagic.capturing.writes.tables import table_target
+from flinkmagic.capturing.writes.targets import Target
 from flinkmagic.capturing.writes.writer_calls import WriterCall, is_transactional
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, simple_name
 
@@ -42,18 +41,6 @@ _MAKES_TABLE = frozenset({"CreateTableAsSelect", "ReplaceTableAsSelect"})
 _DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
 
 
-@dataclass(frozen=True)
-class SqlAnswer:
-    """The result of a call of ``SparkSession.sql``."""
-
-    df: DataFrame
-    """What the user gets."""
-    is_query: bool = True
-    """Whether it was a query, which has done nothing but list files."""
-    is_deferred: bool = False
-    """Whether it was a write that was put off."""
-
-
 def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
     """Return the session on which PySpark's ``sql`` is called: the user's own if the call touches nothing."""
     spark = args[0]
@@ -62,22 +49,21 @@ def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, An
     if not recorder.pending and not fields and isinstance(given, str) and not _MAY_CHANGE.search(given):
         return spark
     frames = [value for value in fields if isinstance(value, DataFrame)]
-    return _Session(spark, _Statement(recorder, spark, text, frames))
+    return _Session(spark, Statement(recorder, spark, text, frames))
 
 
-def sql_answer(spark: Any, result: DataFrame) -> SqlAnswer:
-    """Convert what PySpark's ``sql`` returned into what the user gets, in the user's session."""
+def sql_answer(spark: Any, result: DataFrame) -> tuple[DataFrame, Statement | None]:
+    """Return what the user gets for what PySpark's ``sql`` returned, and the statement unless it touched nothing."""
     session: Any = result.sparkSession
     if not isinstance(session, _Session):
-        return SqlAnswer(result)
-    statement = session.statement
-    return SqlAnswer(DataFrame(result._jdf, spark), statement.is_query, statement.is_deferred)
+        return result, None
+    return DataFrame(result._jdf, spark), session.statement
 
 
 class _Session:
     """Replaces a session while PySpark's ``sql`` runs."""
 
-    def __init__(self, spark: Any, statement: _Statement) -> None:
+    def __init__(self, spark: Any, statement: Statement) -> None:
         self._spark = spark
         self.statement = statement
         self._jsparkSession = _JavaSession(spark._jsparkSession, statement)
@@ -89,7 +75,7 @@ class _Session:
 class _JavaSession:
     """Replaces a session's Java half."""
 
-    def __init__(self, jsession: Any, statement: _Statement) -> None:
+    def __init__(self, jsession: Any, statement: Statement) -> None:
         self._jsession = jsession
         self.sql = statement.run
 
@@ -97,12 +83,14 @@ class _JavaSession:
         return getattr(self._jsession, name)
 
 
-class _Statement:
+class Statement:
     """One call of ``sql``."""
 
     def __init__(self, recorder: Recorder, spark: Any, text: str, frames: Sequence[DataFrame]) -> None:
         self.is_query = False
+        """Whether it was a query, which has done nothing but list files."""
         self.is_deferred = False
+        """Whether it was a write that was put off."""
         self._recorder = recorder
         self._pending = recorder.pending
         self._spark = spark
@@ -119,8 +107,8 @@ class _Statement:
         of_deferred = nodes if inner is None else nodes_of(inner)
         effects = SqlEffects(self._recorder, self._spark).of(nodes) if self._pending else Effects()
         if _is_deferrable(of_deferred):
-            location, writes_of = self._recorder.location(), self._recorder.writes
-            if writes_of.must_run("sql", location):
+            writes_of = self._recorder.writes
+            if writes_of.must_run("sql"):
                 return self._run(sql, arguments, nodes)
             answers: list[Any] = []
 
@@ -128,7 +116,7 @@ class _Statement:
                 answers.append(self._run(sql, arguments, nodes))
                 return False
 
-            if writes_of.arrange(location, self._text, lambda: self._defer(deferred, of_deferred, effects), run):
+            if writes_of.arrange(self._text, lambda: self._defer(deferred, of_deferred, effects), run):
                 self.is_deferred = True
                 return self._spark._jsparkSession.emptyDataFrame()
             if answers:
@@ -168,13 +156,15 @@ class _Statement:
         made = [write.facts.target for write in self._pending.writes if write.facts.defines]
         needed = [target for target in targets if any(each.overlaps(target) for each in made)]
         if needed and nodes[0].kind not in _MAKES_TABLE:
-            recorder.settle(Effects(reads=tuple(Source(path=each.path, table=each.table) for each in needed)))
+            recorder.settle(Effects(reads=tuple(each.as_source() for each in needed)))
         found = [self._facts(command) for command in _commands(write_commands.analysed(spark, plan))]
         if any(facts is None or facts.runs_now for _, _, facts in found):
             return False
         for df, command, facts in found:
             assert facts is not None
-            recorder.record("sql", self._text, recorder.location(), self._inputs(df), df)
+            recorder.calls.record(
+                "sql", self._text, recorder.location(), [*self._frames, *recorder.calls.viewed([df])], df
+            )
             recorder.writes.defer(df, command, facts, self._text)
         return True
 
@@ -185,10 +175,7 @@ class _Statement:
             named = node.kind in ("UnresolvedIdentifier", "PlanWithUnresolvedIdentifier")
             if not (node.is_target or (is_made and named)):
                 continue
-            parts = node.name
-            if parts is None:
-                text = constant(self._spark, node.plan.identifierExpr())
-                parts = tuple(name_parts(self._spark, text)) if text is not None else None
+            parts = parts_of(self._spark, node)
             if parts is not None:
                 yield table_target(self._spark, parts)
 
@@ -200,11 +187,6 @@ class _Statement:
             call = _saves_files(spark, df, command)
             command = write_commands.analysed(spark, call.command(spark, df))
         return df, command, facts_of(simple_name(command), spark, df, call, command)
-
-    def _inputs(self, df: DataFrame) -> list[DataFrame]:
-        views = self._recorder.views
-        names = temp_views_of(df._jdf.queryExecution().analyzed()) if views else set()
-        return [*self._frames, *(frame for name, frame in views.items() if name in names)]
 
 
 def _is_deferrable(nodes: Sequence[SqlNode]) -> bool:

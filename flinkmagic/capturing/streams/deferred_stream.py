@@ -1,7 +1,8 @@
-"""Records a streaming query that starts when its cell's graph runs."""
+"""Records a streaming query that starts when its cell's graph runs, and the function that it calls for each batch."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,30 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import SourceLocation
-    from flinkmagic.capturing.streams.batch_function import BatchFunction
 
 SCRATCH_SINKS = frozenset({"memory", "console", "foreach", "foreachbatch", "noop"})
 """The sinks for which Spark makes a folder for checkpoints if there is none (on 3.5.9 and 4.3.0)."""
+
+BatchCall = Callable[["DataFrame", int], Any]
+
+
+class BatchFunction:
+    """A user's function of a `foreachBatch`, which the job that runs its query may carry out.
+
+    Spark calls it for each batch.
+    """
+
+    def __init__(self, function: BatchCall) -> None:
+        self.function = function
+        self.carry_out: Callable[[BatchCall, DataFrame, int], None] | None = None
+        """Is given the function, the batch and its number, and returns when the batch is done. None: the function is
+        called."""
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        if self.carry_out is None:
+            self.function(batch, batch_id)
+        else:
+            self.carry_out(self.function, batch, batch_id)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +52,7 @@ class DeferredStream:
     df: DataFrame
     """What it writes."""
     frame: int
-    """The number of `df` (key of `Program.frames`)."""
+    """The number of `df` (key of `Lineage.frames`)."""
     text: str
     """The call as it was written."""
     location: SourceLocation

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming import StreamingQuery
 
-from flinkmagic.capturing.streams.batch_function import BatchCall, BatchFunction
 from flinkmagic.capturing.streams.deferred_query import DeferredQuery
-from flinkmagic.capturing.streams.deferred_stream import DeferredStream
+from flinkmagic.capturing.streams.deferred_stream import BatchCall, BatchFunction, DeferredStream
 from flinkmagic.capturing.streams.stream_writers import DeferringStreamWriter, check_operations, copied, writer_facts
 from flinkmagic.errors.streaming import StreamNotStartedError
 from flinkmagic.names import free_name
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.frames import FrameRegistry
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.capturing.writes.captured_session import CapturedSession
+    from flinkmagic.capturing.writes.deferred_write import ImmediateStatement
 
 _CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 FOREACH_BATCH = "foreachBatch"
@@ -43,7 +43,7 @@ class PendingStreams:
 
     def __init__(
         self,
-        spark: Any,
+        session: CapturedSession,
         frames: FrameRegistry,
         name: str | None,
         defers: bool,
@@ -52,13 +52,14 @@ class PendingStreams:
     ) -> None:
         self.waiting: list[DeferredStream] = []
         """What is deferred, or has started and is in no job yet."""
+        self.started: list[ImmediateStatement] = []
+        """The lines that have started a query which does not come here."""
         self._defers = defers
         self._begin = begin
-        self._spark = spark
+        self._session = session
         self._frames = frames
         self._name = name
         self._deploy = deploy
-        self._thread = threading.get_ident()
         self._names: set[str] = set()
         self._functions: MutableMapping[Any, BatchFunction] = weakref.WeakKeyDictionary()
 
@@ -69,7 +70,7 @@ class PendingStreams:
 
     def is_deferred_here(self) -> bool:
         """Return whether a start on this thread is deferred: other threads of a cell run what they say."""
-        return self._defers and threading.get_ident() == self._thread
+        return self._defers and self._session.threads.is_own()
 
     def defer(
         self,
@@ -92,7 +93,8 @@ class PendingStreams:
             writer._jwrite = java_half.jwrite
         assert java_half.call is not None
         method, arguments = java_half.call
-        df, jvm = writer._df, self._spark._jvm
+        df, spark = writer._df, self._session.spark
+        jvm = spark._jvm
         check_operations(jvm, df, java_half.jwrite)
         facts = writer_facts(java_half.jwrite)
         named = str(arguments[0]) if arguments else ""
@@ -107,7 +109,7 @@ class PendingStreams:
             format="table" if method == "toTable" else facts.format,
             output_mode=facts.output_mode,
             target=named or facts.path or facts.query_name,
-            checkpoint=facts.checkpoint or str(self._spark.conf.get(_CHECKPOINTS, None) or ""),
+            checkpoint=facts.checkpoint or str(spark.conf.get(_CHECKPOINTS, None) or ""),
             session=session,
             query=DeferredQuery(name, location, self.start),
             writer=copied(jvm, df, java_half.jwrite),

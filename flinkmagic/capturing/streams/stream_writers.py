@@ -6,11 +6,10 @@ again, after the call that is deferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flinkmagic.capturing.writes.writer_calls import writer_field
+from flinkmagic.capturing.writes.writer_calls import StandIn, writer_field
 from flinkmagic.jvm.java import java_array, java_class
 
 _STATIC_OR_FINAL = 0x0008 | 0x0010
@@ -31,20 +30,13 @@ class StreamWriterFacts:
     checkpoint: str
 
 
-class DeferringStreamWriter:
-    """Replaces a Java ``DataStreamWriter`` while `start` or `toTable` of PySpark runs; passes settings on to it."""
+class DeferringStreamWriter(StandIn):
+    """Replaces a Java ``DataStreamWriter`` while `start` or `toTable` of PySpark runs."""
 
     def __init__(self, jwrite: Any) -> None:
-        self.jwrite = jwrite
+        super().__init__(jwrite)
         self.call: tuple[str, tuple[Any, ...]] | None = None
         """The method that would have started the query, and its arguments."""
-
-    def __getattr__(self, name: str) -> Callable[..., DeferringStreamWriter]:
-        def setting(*args: Any) -> DeferringStreamWriter:
-            self.jwrite = getattr(self.jwrite, name)(*args)
-            return self
-
-        return setting
 
     def start(self, *path: str) -> None:
         self.call = ("start", path)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import threading
+import functools
 import weakref
 from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.cell_threads import CellThreads
 from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.writes.pending import Effects, PendingWrites
 from flinkmagic.capturing.writes.targets import PathResolver
+from flinkmagic.jvm.java import is_stopped
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
@@ -30,20 +32,20 @@ class CapturedSession:
     def __init__(self, spark: Any, source: SourceReader, deploy: Callable[[], None] | None) -> None:
         self.spark = spark
         self.source = source
-        self.thread = threading.get_ident()
-        """The cell's own thread, which makes this object."""
+        self.threads = CellThreads()
         self.pending = PendingWrites(spark, deploy)
         self.tables: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
         """The table that each `DataFrameWriterV2` was made for, as it was written."""
-        self._resolver: PathResolver | None = None
+        self.ended = False
+        """Whether the session has been stopped: no more calls are noted then."""
+        self._last: SessionSnapshot | None = None
+        """Its state before it was stopped."""
         self._snapshots: dict[int, tuple[bytes, SessionSnapshot]] = {}
 
-    @property
+    @functools.cached_property
     def resolver(self) -> PathResolver:
         """Makes paths comparable, as this session understands them."""
-        if self._resolver is None:
-            self._resolver = PathResolver(self.spark)
-        return self._resolver
+        return PathResolver(self.spark)
 
     def location(self) -> SourceLocation:
         """Return the user's line that is running."""
@@ -74,3 +76,17 @@ class CapturedSession:
         snapshot = SessionSnapshot(facts["conf"], facts["catalog"], namespace, facts["hadoop"])
         self._snapshots[id(spark)] = (state, snapshot)
         return snapshot
+
+    def close(self) -> None:
+        """Note the session's state for the last time: it is about to be stopped."""
+        self._last = self.snapshot(self.spark)
+
+    def closed(self) -> None:
+        """Note no more calls if the session has been stopped now."""
+        self.ended = is_stopped(self.spark)
+        if not self.ended:
+            self._last = None
+
+    def last_snapshot(self) -> SessionSnapshot:
+        """Return the session's state now, or before it was stopped."""
+        return self._last or self.snapshot(self.spark)

@@ -54,7 +54,6 @@ def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
             if key.lower() != "path" and not key.startswith("__")
         },
         "partition_by": tuple(written["columns"]),
-        "overwrites": mode == "overwrite",
         "dynamic": mode == "overwrite" and written["dynamic"],
     }
     if written["table"]:
@@ -132,8 +131,7 @@ def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) 
         name=identifier.table(),
         options=_shown(text_map(description.storage().properties())),
         partition_by=partition_by,
-        # A table that is made over a folder of data replaces them, in any mode.
-        overwrites=mode == "overwrite" or (not exists and location.isDefined()),
+        takes_folder=not exists and location.isDefined(),
         defines=not (exists and mode == "append"),
         runs_now=moves or (before is not None and before.tableType().name() == "VIEW"),
         exists=lambda: bool(catalog.tableExists(identifier)),
@@ -187,14 +185,12 @@ def _insert_into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> 
     table = relation.catalogTable()
     name = table_of(table.get()).table if table.isDefined() else call.table
     place = relation_target_v1(relation)
-    overwrites = bool(command.overwrite())
     return WriteFacts(
         format=table.get().provider().get() if table.isDefined() else simple_name(relation.relation()),
-        mode="overwrite" if overwrites else "append",
+        mode="overwrite" if command.overwrite() else "append",
         target=Target(path=place.path, table=name),
         label=str(name),
         name=str(name).rsplit(".", 1)[-1],
-        overwrites=overwrites,
     )
 
 
@@ -202,15 +198,13 @@ def _insert_into_hive(spark: Any, df: Any, call: WriterCall, command: Any) -> Wr
     """Describe ``insertInto`` a table in one of Hive's own formats, whose files Hive's writers make."""
     place = table_of(command.table())
     elsewhere = partitions_elsewhere(command.table(), session_state(df.sparkSession))
-    overwrites = bool(command.overwrite())
     return WriteFacts(
         format="hive",
-        mode="overwrite" if overwrites else "append",
+        mode="overwrite" if command.overwrite() else "append",
         target=Target(path=place.path, table=place.table, also=tuple(map(resolve_uri, elsewhere))),
         label=str(place.table),
         name=command.table().identifier().table(),
         partition_by=tuple(texts(command.table().partitionColumnNames())),
-        overwrites=overwrites,
     )
 
 
@@ -234,7 +228,6 @@ def _into_relation(mode: str, dynamic: bool = False) -> Callable[..., WriteFacts
             name=relation.identifier().get().name() if is_table else str(source),
             options=_shown({key: str(value) for key, value in dict(relation.options()).items()}),
             partition_by=() if not is_table else _transforms(relation.table().partitioning()),
-            overwrites=mode == "overwrite",
             dynamic=dynamic,
         )
 
@@ -261,7 +254,6 @@ def _defined(spark: Any, command: Any, mode: str, must_exist: bool = False) -> W
         name=identifier.name(),
         options=_shown(text_map(command.writeOptions())),
         partition_by=_transforms(items(command.partitioning())),
-        overwrites=mode == "overwrite",
         defines=True,
         # Spark refuses immediately to replace a table that does not exist.
         runs_now=must_exist and not catalog.tableExists(identifier),
@@ -285,7 +277,6 @@ def _into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFa
         "format": source,
         "mode": mode,
         "options": _shown(options),
-        "overwrites": mode == "overwrite",
     }
     if simple_name(command.dataSource()) == "JdbcRelationProvider":
         return _into_jdbc(spark, command, common)

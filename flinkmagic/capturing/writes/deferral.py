@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flinkmagic.capturing.capture_mode import CaptureMode
@@ -20,9 +19,8 @@ from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes import write_commands
 from flinkmagic.capturing.writes.command_facts import facts_of, in_full
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, ImmediateStatement, SkippedWrite, WriteFacts
-from flinkmagic.capturing.writes.open_files import files_open_for_writing
+from flinkmagic.capturing.writes.listed_inputs import pruned_sources
 from flinkmagic.capturing.writes.pending import Cause, Effects
-from flinkmagic.capturing.writes.pruned_reads import pruned_sources
 from flinkmagic.capturing.writes.sparks_errors import sparks_own
 from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, sources_of
@@ -46,6 +44,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _COARSE = 5
 """Linux's CLOCK_REALTIME_COARSE, which Python does not name."""
+_DESCRIPTORS = "/proc/self/fd"
 
 
 class Deferral:
@@ -89,18 +88,17 @@ class Deferral:
         ThreadWriteError, HandledWriteError
             If it would have to run immediately, and may not.
         """
-        location = self._session.location()
-        if self.must_run(call.method, location):
+        if self.must_run(call.method):
             call.run()
             self.note_immediate(text)
         else:
-            self.arrange(location, text, lambda: self._take(df, call, text, location), call.run)
+            self.arrange(text, lambda: self._take(df, call, text), call.run)
 
     def note_immediate(self, text: str) -> None:
         """Note that the running line has changed rows already."""
         self.immediate.append(ImmediateStatement(text, self._session.location()))
 
-    def must_run(self, method: str, location: SourceLocation) -> bool:
+    def must_run(self, method: str) -> bool:
         """Return whether a write has to run now because it is on another thread; what is pending has run then.
 
         Raises
@@ -108,14 +106,14 @@ class Deferral:
         ThreadWriteError
             If it may not.
         """
-        if threading.get_ident() == self._session.thread:
+        if self._session.threads.is_own():
             return False
         if not self._pending.can_deploy:
-            raise self._pending.refused(ThreadWriteError(method, location))
-        self._pending.settle(Effects(unknown=True, cause=Cause.THREAD), location)
+            raise self._pending.refused(ThreadWriteError(method, self._session.location()))
+        self._session.settle(Effects(unknown=True, cause=Cause.THREAD))
         return True
 
-    def arrange(self, location: SourceLocation, text: str, take: Callable[[], _T], run: Callable[[], _T]) -> _T:
+    def arrange(self, text: str, take: Callable[[], _T], run: Callable[[], _T]) -> _T:
         """Take writes over, and run them on their line if a handler waits for what they raise or nothing is deferred.
 
         Parameters
@@ -130,24 +128,22 @@ class Deferral:
         BatchWriteInStreamError
             If the sinks of the capture are streaming queries.
         """
-        if self._mode.is_streaming and threading.get_ident() == self._session.thread:
-            raise self._pending.refused(BatchWriteInStreamError(location))
+        if self._mode.is_streaming and self._session.threads.is_own():
+            raise self._pending.refused(BatchWriteInStreamError(self._session.location()))
         with self._pending.lock:
             if self._mode is CaptureMode.LINES:
-                return self._arrange_immediate(location, text, take, run)
+                return self._arrange_immediate(text, take, run)
             handler = self._session.handler()
-            return take() if handler is None else self._arrange_handled(location, handler, take)
+            return take() if handler is None else self._arrange_handled(handler, take)
 
-    def _arrange_immediate(
-        self, location: SourceLocation, text: str, take: Callable[[], _T], run: Callable[[], _T]
-    ) -> _T:
+    def _arrange_immediate(self, text: str, take: Callable[[], _T], run: Callable[[], _T]) -> _T:
         """Take writes over and deploy them; where that fails before anything has run, plain Spark is asked to write."""
         pending = self._pending
         ran = self._ran, len(pending.settlements)
         try:
             result = take()
             if pending.writes:
-                self._deploy(location, Cause.SESSION, pending.writes[-1])
+                self._deploy(Cause.SESSION, pending.writes[-1])
             return result
         except Exception as error:  # noqa: BLE001 - raised again, or what plain Spark raises instead
             has_failed = pending.unheeded is not None and not isinstance(error, NotDeployedError)
@@ -158,14 +154,14 @@ class Deferral:
         pending.writes.clear()
         pending.unheeded = None
         result = run()
-        self._on_plain(location, text, refusal)
+        self._on_plain(self._session.location(), text, refusal)
         return result
 
-    def _arrange_handled(self, location: SourceLocation, handler: SourceLocation, take: Callable[[], _T]) -> _T:
+    def _arrange_handled(self, handler: SourceLocation, take: Callable[[], _T]) -> _T:
         """Take writes over so that what Spark refuses, and what fails, reaches the handler as in a plain run."""
         if self._pending.can_deploy:
             # The handler is not for the failures of other writes.
-            self._pending.settle(Effects(unknown=True, cause=Cause.HANDLER), location)
+            self._session.settle(Effects(unknown=True, cause=Cause.HANDLER))
         before = len(self._pending.writes)
         result = take()
         if len(self._pending.writes) == before:
@@ -173,14 +169,14 @@ class Deferral:
         write = self._pending.writes[-1]
         if not self._pending.can_deploy:
             del self._pending.writes[before:]
-            raise self._pending.refused(HandledWriteError(write.facts.label, location, handler))
-        self._deploy(location, Cause.HANDLER, write)
+            raise self._pending.refused(HandledWriteError(write.facts.label, write.location, handler))
+        self._deploy(Cause.HANDLER, write)
         return result
 
-    def _deploy(self, location: SourceLocation, cause: Cause, write: DeferredWrite) -> None:
+    def _deploy(self, cause: Cause, write: DeferredWrite) -> None:
         """Deploy what is pending; raise what Spark raised."""
         try:
-            self._pending.deploy(location, cause, "is", write)
+            self._pending.deploy(write.location, cause, "is", write)
             self._ran += 1
         except NotDeployedError:
             raise
@@ -189,28 +185,24 @@ class Deferral:
             self._pending.unheeded = None
             raise sparks_own(error).with_traceback(None) from None
 
-    def _take(self, df: Any, call: WriterCall, text: str, location: SourceLocation) -> None:
+    def _take(self, df: Any, call: WriterCall, text: str) -> None:
         spark: Any = df.sparkSession
         try:
-            command = self._command(spark, df, call, location)
+            command = self._command(spark, df, call)
+            facts = facts_of("" if command is None else simple_name(command), spark, df, call, command)
         except NoCommandError:
             if self._mode is not CaptureMode.FOREACH_BATCH:
-                raise UndeferrableWriteError(call.method, spark.version, location) from None
-            self._run_now(df, call, location, None)
-            self.note_immediate(text)
-            return
-        kind = "" if command is None else simple_name(command)
-        facts = facts_of(kind, spark, df, call, command)
+                raise UndeferrableWriteError(call.method, spark.version, self._session.location()) from None
+            command = facts = None
         if facts is None or facts.runs_now:
-            self._run_now(df, call, location, None if facts is None else facts.target)
-            self.note_immediate(text)
-            return
-        self.defer(df, command, facts, text)
+            self._run_now(df, call, facts, text)
+        else:
+            self.defer(df, command, facts, text)
 
     def defer(self, df: Any, command: Any, facts: WriteFacts, text: str) -> None:
         """Put an analysed command, whose query is `df`, off, or skip it as Spark would skip it."""
         location = self._session.location()
-        if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts, location):
+        if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None
             self.skipped.append(SkippedWrite(facts.label, text, location))
@@ -218,7 +210,7 @@ class Deferral:
         write = self._deferred(df, command, facts, text, location)
         self._pending.writes.append(write)
         self._on_deferred(len(self._pending.writes))
-        if any(_lies_in(file, write.sources) for file in files_open_for_writing()):
+        if any(_overlapping(write.sources, file) for file in _files_open_for_writing()):
             # No event reports what is written through an open file.
             self._pending.deploy(location, Cause.FILE, "has a file open that is read by", write)
 
@@ -250,7 +242,7 @@ class Deferral:
             pruned=pruned,
         )
 
-    def _command(self, spark: Any, df: Any, call: WriterCall, location: SourceLocation) -> Any:
+    def _command(self, spark: Any, df: Any, call: WriterCall) -> Any:
         """Return Spark's analysed command; None if there is none that could be put off.
 
         Analysis looks the table up, so a pending write that makes the table has to come first. Not so for
@@ -263,31 +255,26 @@ class Deferral:
             if is_transactional(spark, str(table.table).split(".")[0]):
                 return None
             if call.method != "saveAsTable":
-                self._wait_for_table(table, location)
+                self._wait_for_table(table)
             made = call.command(spark, df)
-            if (
-                made is not None
-                and simple_name(made) != "SaveAsV1TableCommand"
-                and self._wait_for_table(table, location)
-            ):
+            if made is not None and simple_name(made) != "SaveAsV1TableCommand" and self._wait_for_table(table):
                 made = call.command(spark, df)
         if made is None:
             return None
         command = write_commands.analysed(spark, made)
         return command if call.table is None else in_full(spark, command)
 
-    def _wait_for_table(self, table: Target, location: SourceLocation) -> bool:
-        if not self._pending.define(table):
-            return False
-        return self._pending.settle(Effects(reads=(Source(path=table.path, table=table.table),)), location)
+    def _wait_for_table(self, table: Target) -> bool:
+        return self._pending.define(table) and self._session.settle(Effects(reads=(table.as_source(),)))
 
-    def _run_now(self, df: Any, call: WriterCall, location: SourceLocation, target: Target | None) -> None:
+    def _run_now(self, df: Any, call: WriterCall, facts: WriteFacts | None, text: str) -> None:
         if self._pending:
             sources = sources_of(df._jdf.queryExecution().analyzed())
-            changes = self._changes(call) if target is None else (target,)
-            self._pending.settle(Effects(sources, changes or (), changes is None, fresh=False), location)
+            changes = self._changes(call) if facts is None else (facts.target,)
+            self._session.settle(Effects(sources, changes or (), changes is None, fresh=False))
         self._ran += 1
         call.run()
+        self.note_immediate(text)
 
     def _changes(self, call: WriterCall) -> tuple[Target, ...] | None:
         """Return what a write that runs immediately changes; None if that is unknown."""
@@ -305,14 +292,14 @@ class Deferral:
             places.append(named_table(self._session.spark, call.table))
         return tuple(places) or None
 
-    def _is_taken(self, facts: WriteFacts, location: SourceLocation) -> bool:
+    def _is_taken(self, facts: WriteFacts) -> bool:
         """Return whether the target will exist when this write runs."""
         if facts.exists is None:
             return False
         answer = self._pending.exists_by_then(facts.target, facts.exists())
         if isinstance(answer, bool):
             return answer
-        self._pending.settle(Effects(reads=(Source(path=facts.target.path, table=facts.target.table),)), location)
+        self._session.settle(Effects(reads=(facts.target.as_source(),)))
         return facts.exists()
 
     def _refuse_own_input(
@@ -342,8 +329,19 @@ class Deferral:
         return name
 
 
-def _lies_in(file: Target, sources: tuple[Source, ...]) -> bool:
-    return any(source.overlaps(file) for source in sources)
+def _files_open_for_writing() -> Iterator[Target]:
+    """Return the files that this process has open for writing; none if the system does not tell (only Linux does)."""
+    if not os.path.isdir(_DESCRIPTORS):
+        return
+    for name in os.listdir(_DESCRIPTORS):
+        path = os.path.join(_DESCRIPTORS, name)
+        try:
+            if os.lstat(path).st_mode & 0o200:  # the link may be written through
+                file = os.readlink(path)
+                if os.path.isfile(file):
+                    yield Target(path="file:" + file)
+        except FileNotFoundError:  # the descriptor that listed the folder
+            continue
 
 
 def _file_clock_ms() -> int:

@@ -36,8 +36,8 @@ class WriteFacts:
     """Without secrets."""
     partition_by: tuple[str, ...] = ()
     """Names of the partition columns."""
-    overwrites: bool = False
-    """Whether data at the target are gone afterwards."""
+    takes_folder: bool = False
+    """Whether it makes a table over a folder that lies there, whose data it replaces in any mode."""
     dynamic: bool = False
     """Whether it overwrites only the partitions that there are rows for."""
     defines: bool = False
@@ -54,6 +54,11 @@ class WriteFacts:
     """Has the file format do the same. The answer depends on `format`, `options`, `partition_by`, the rows' schema and
     the session's configuration alone."""
 
+    @property
+    def overwrites(self) -> bool:
+        """Whether data at the target are gone afterwards."""
+        return self.mode == "overwrite" or self.takes_folder
+
 
 @dataclass(frozen=True)
 class DeferredWrite:
@@ -69,7 +74,7 @@ class DeferredWrite:
     """Of the sink, unique within the program; made of `facts.name`."""
     df: DataFrame
     frame: int
-    """The number of `df` (key of `Program.frames`)."""
+    """The number of `df` (key of `Lineage.frames`)."""
     command: Any
     """Spark's analysed command, its query being the analysed plan of `df`."""
     kind: str

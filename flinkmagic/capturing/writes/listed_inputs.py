@@ -1,6 +1,11 @@
-"""Finds files that a pending write's DataFrames listed, and that have changed by the time it runs.
+"""Finds what of the files that a DataFrame has listed is really read, and what of that has changed since.
 
-A DataFrame over files holds their list from when it was made. If a file has changed since then, Spark reads it up to
+A DataFrame over files holds their list from when it was made. Over a partitioned folder it has listed all of it; a
+query that filters by a partition column reads some. Spark lets such a query overwrite the other partitions, and so do
+we (``driver/java/PrunedReads.java`` plans the query, so it is asked only where a write seems to overwrite what is
+read).
+
+If a file has changed since then, Spark reads it up to
 its old length, or reads what has taken its name: rows that the plain cell, which writes on that line, would not have
 written.
 """
@@ -14,12 +19,27 @@ from typing import Any
 
 from pyspark import SparkContext
 
+from flinkmagic.capturing.driver.capture_reader import leaves_of
 from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
-from flinkmagic.capturing.writes.pruned_reads import pruned_sources
-from flinkmagic.capturing.writes.targets import resolve_uri
+from flinkmagic.capturing.writes.targets import Source, resolve_uri, sources_of_leaf
 from flinkmagic.errors.capturing import InputChangedError, InputChangedWarning
-from flinkmagic.jvm.java import session_state
+from flinkmagic.jvm.java import query_execution, session_state
+
+
+def pruned_sources(df: Any) -> tuple[Source, ...] | None:
+    """Return what a DataFrame's query reads, file by file if its files are listed; None if that cannot be told."""
+    spark, analysed = df.sparkSession, df._jdf.queryExecution().analyzed()
+    # Planned separately: when first used, the DataFrame itself is planned with what Spark's cache holds then.
+    query = query_execution(spark._jvm, session_state(spark), analysed)
+    places = json.loads(CLASSES.shared_instance(SparkContext._gateway, "PrunedReads").places(query))
+    if places is None:
+        return None
+    found = dict.fromkeys(Source(path=resolve_uri(place), listed=True, flat=True) for place in places)
+    for leaf in leaves_of(analysed):
+        if not (leaf.kind == "LogicalRelation" and leaf.paths is not None and leaf.listed):
+            found.update(dict.fromkeys(sources_of_leaf(leaf)))
+    return tuple(found)
 
 
 def check_inputs(writes: Iterable[DeferredWrite]) -> None:

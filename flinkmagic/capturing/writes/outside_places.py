@@ -108,7 +108,7 @@ def _tables_of_query(query: str) -> list[list[str]] | None:
         return None
     if any(node.kind == "UnresolvedTableValuedFunction" or node.is_statement for node in nodes):
         return None
-    return [list(node.name) for node in nodes if node.kind == "UnresolvedRelation" and node.name is not None]
+    return [node.name for node in nodes if node.kind == "UnresolvedRelation" and node.name is not None]
 
 
 def _ansi_quotes(query: str) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement, WriteFacts
-from flinkmagic.capturing.writes.pruned_reads import pruned_sources
+from flinkmagic.capturing.writes.listed_inputs import pruned_sources
 from flinkmagic.capturing.writes.real_paths import Folders
 from flinkmagic.capturing.writes.targets import Source, Target
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError
@@ -71,11 +71,6 @@ class Effects:
     """Whether functions that are not known to be pure cannot read what it changes, or that was asked already."""
 
 
-def adds_only(write: DeferredWrite) -> bool:
-    """Return whether a write leaves every existing file in place."""
-    return not write.facts.overwrites
-
-
 class PendingWrites:
     """The writes of one program that have not run yet, in program order.
 
@@ -102,13 +97,13 @@ class PendingWrites:
     def __bool__(self) -> bool:
         return bool(self.writes)
 
-    def settle(self, effects: Effects, location: SourceLocation | Callable[[], SourceLocation]) -> bool:
+    def settle(self, effects: Effects, location: Callable[[], SourceLocation]) -> bool:
         """Make sure that a line may run now; True if pending writes were deployed for it.
 
         Parameters
         ----------
-        location : SourceLocation or callable
-            The line, or a function that returns it, called only where a write is touched.
+        location : callable
+            Returns the line; called only where a write is touched.
 
         Raises
         ------
@@ -119,8 +114,7 @@ class PendingWrites:
             for write in self.writes:
                 touches = self._touches(effects, write)
                 if touches is not None:
-                    line = location() if callable(location) else location
-                    self.deploy(line, effects.cause, touches, write)
+                    self.deploy(location(), effects.cause, touches, write)
                     return True
         return False
 
@@ -142,7 +136,12 @@ class PendingWrites:
     def _is_apart(self, folder: str) -> bool:
         place = Source(path=f"file:{folder}")
         places = (place for write in self.writes for place in (write.facts.target, *write.sources))
-        return not any(write.impure for write in self.writes) and not any(map(place.overlaps, places))
+        return not self.are_impure and not any(map(place.overlaps, places))
+
+    @property
+    def are_impure(self) -> bool:
+        """Whether a function of one of them may touch files, clocks or chance."""
+        return any(write.impure for write in self.writes)
 
     @property
     def can_deploy(self) -> bool:
@@ -196,7 +195,7 @@ class PendingWrites:
     def _reads_pending(self, source: Source, write: DeferredWrite, fresh: bool) -> bool:
         if not source.overlaps(write.facts.target):
             return False
-        return fresh or not (adds_only(write) and self._sees_listed_files(source))
+        return fresh or write.facts.overwrites or not self._sees_listed_files(source)
 
     def _sees_listed_files(self, source: Source) -> bool:
         return source.listed and self._spark._jsparkSession.sharedState().cacheManager().isEmpty()
@@ -207,7 +206,7 @@ class PendingWrites:
         for write in self.writes:
             if write.facts.target == target or target.holds(write.facts.target):
                 exists = True
-            elif write.facts.target.holds(target) and not (exists and adds_only(write)):
+            elif write.facts.target.holds(target) and (not exists or write.facts.overwrites):
                 return write
         return exists
 
@@ -225,7 +224,7 @@ class PendingWrites:
             If they may not be deployed.
         """
         target, overwrites = facts.target, facts.overwrites
-        if self.settle(Effects(reads=tuple(sources), fresh=False), location):
+        if self.settle(Effects(reads=tuple(sources), fresh=False), lambda: location):
             return ()
         for place, write in enumerate(self.writes):
             read = self._lost(place, target) if overwrites and not facts.dynamic else None
@@ -275,7 +274,7 @@ def check_overwrites(writes: Iterable[DeferredWrite], readers: Mapping[str, Iter
     queries: list[tuple[Any, Iterable[Source]]] = [(write, write.reads) for write in writes]
     queries += [(f"the result {name}", sources) for name, sources in (readers or {}).items()]
     for write in writes:
-        if adds_only(write):
+        if not write.facts.overwrites:
             continue
         for reader, sources in queries:
             if write.facts.dynamic and (reader is write or _comes_before(reader, write)):

@@ -15,11 +15,14 @@ import sys
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.driver.capture_reader import Leaf, java_types, leaves_of, partitions_elsewhere, rdd_paths
 from flinkmagic.capturing.writes.outside_places import are_elsewhere, jdbc_reads, source_place
 from flinkmagic.jvm.java import items, java_class, session_state, simple_name, texts
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
 
 _GLOB = re.compile(r"[*?\[{]")
 _MOST_ALTERNATIVES = 500
@@ -74,6 +77,10 @@ class Target:
     def holds(self, other: Target) -> bool:
         """Return whether `other` is a folder strictly below this one."""
         return self.path is not None and other.path is not None and _lies_below(other.path, self.path)
+
+    def as_source(self) -> Source:
+        """Return the place as one that is read."""
+        return Source(path=self.path, table=self.table, also=self.also, namespace=self.namespace)
 
     def __str__(self) -> str:
         return (self.table or "").partition("&")[0] or self.namespace or urllib.parse.unquote(self.path or "?")
@@ -235,8 +242,13 @@ def sources_of_leaf(leaf: Leaf) -> Iterator[Source]:
     elif leaf.kind == "InMemoryRelation":
         yield from _kept_sources(leaf.jvm_leaf().cacheBuilder())
     elif leaf.kind in ("LogicalRDD", "ExternalRDD"):
-        for path, listed in rdd_paths(leaf.jvm_leaf().rdd()):
-            yield Source(path=resolve_uri(path), listed=listed, pattern=not listed)
+        yield from rdd_sources(leaf.jvm_leaf().rdd())
+
+
+def rdd_sources(rdd: JavaObject) -> Iterator[Source]:
+    """Return what a Java RDD reads."""
+    for path, listed in rdd_paths(rdd):
+        yield Source(path=resolve_uri(path), listed=listed, pattern=not listed)
 
 
 def _kept_sources(builder: Any) -> Iterator[Source]:

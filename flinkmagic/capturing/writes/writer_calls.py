@@ -8,7 +8,8 @@ to a source of version 1, is put together as Spark's own code does it, and every
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,30 +66,32 @@ class WriterCall:
         return _save_command_3(spark, df, self.jwrite, self.path)
 
 
-class _StandIn:
+class StandIn:
     """Replaces a Java writer while one of PySpark's writing methods runs; passes settings on to it."""
 
-    def __init__(self, jvm: Any, jwrite: Any, on_write: Callable[[WriterCall], None]) -> None:
-        self.jvm = jvm
+    def __init__(self, jwrite: Any) -> None:
         self.jwrite = jwrite
-        self._on_write = on_write
 
     def __getattr__(self, name: str) -> Any:
-        def setting(*args: Any) -> _StandIn:
+        def setting(*args: Any) -> StandIn:
             self.jwrite = getattr(self.jwrite, name)(*args)
             return self
 
         return setting
 
 
-class DeferringWriter(_StandIn):
+class DeferringWriter(StandIn):
     """Replaces a Java ``DataFrameWriter``.
 
     The formats that have a method of their own are set as the Java method of that name sets them.
     """
 
+    def __init__(self, jvm: Any, jwrite: Any, on_write: Callable[[WriterCall], None]) -> None:
+        super().__init__(jwrite)
+        self._jvm, self._on_write = jvm, on_write
+
     def save(self, path: str | None = None) -> None:
-        jwrite, jvm = self.jwrite, self.jvm
+        jwrite, jvm = self.jwrite, self._jvm
         run = jwrite.save if path is None else lambda: jwrite.save(path)
         make = lambda: jwrite.saveCommand(option(jvm, path))  # noqa: E731
         self._on_write(WriterCall(jwrite, "save", make, run, path=path))
@@ -97,23 +100,12 @@ class DeferringWriter(_StandIn):
         self.jwrite = self.jwrite.format(file_format)
         self.save(path)
 
-    def csv(self, path: str) -> None:
-        self._save_as("csv", path)
-
-    def json(self, path: str) -> None:
-        self._save_as("json", path)
-
-    def orc(self, path: str) -> None:
-        self._save_as("orc", path)
-
-    def parquet(self, path: str) -> None:
-        self._save_as("parquet", path)
-
-    def text(self, path: str) -> None:
-        self._save_as("text", path)
-
-    def xml(self, path: str) -> None:
-        self._save_as("xml", path)
+    csv = functools.partialmethod(_save_as, "csv")
+    json = functools.partialmethod(_save_as, "json")
+    orc = functools.partialmethod(_save_as, "orc")
+    parquet = functools.partialmethod(_save_as, "parquet")
+    text = functools.partialmethod(_save_as, "text")
+    xml = functools.partialmethod(_save_as, "xml")
 
     def jdbc(self, url: str, table: str, properties: Any) -> None:
         jwrite = self.jwrite
@@ -125,58 +117,44 @@ class DeferringWriter(_StandIn):
         self.jwrite = jwrite.format("jdbc")
         self.save()
 
-    def saveAsTable(self, name: str) -> None:  # noqa: N802 - Spark's name
+    def _write_table(self, method: str, name: str) -> None:
         jwrite = self.jwrite
-        self._on_write(
-            WriterCall(
-                jwrite,
-                "saveAsTable",
-                lambda: jwrite.saveAsTableCommand(name),
-                lambda: jwrite.saveAsTable(name),
-                table=name,
-            )
-        )
+        make, run = (functools.partial(getattr(jwrite, called), name) for called in (f"{method}Command", method))
+        self._on_write(WriterCall(jwrite, method, make, run, table=name))
 
-    def insertInto(self, name: str) -> None:  # noqa: N802 - Spark's name
-        jwrite = self.jwrite
-        self._on_write(
-            WriterCall(
-                jwrite,
-                "insertInto",
-                lambda: jwrite.insertIntoCommand(name),
-                lambda: jwrite.insertInto(name),
-                table=name,
-            )
-        )
+    saveAsTable = functools.partialmethod(_write_table, "saveAsTable")  # noqa: N815 - Spark's name
+    insertInto = functools.partialmethod(_write_table, "insertInto")  # noqa: N815 - Spark's name
 
 
-class DeferringTableWriter(_StandIn):
+class DeferringTableWriter(StandIn):
     """Replaces a Java ``DataFrameWriterV2``."""
 
-    table = ""
+    def __init__(self, jwrite: Any, table: str, on_write: Callable[[WriterCall], None]) -> None:
+        super().__init__(jwrite)
+        self._table, self._on_write = table, on_write
 
-    def _write(self, method: str, make: Callable[[], Any], *arguments: Any) -> None:
-        jwrite = self.jwrite
-        run = lambda: getattr(jwrite, method)(*arguments)  # noqa: E731
-        self._on_write(WriterCall(jwrite, method, make, run, table=self.table))
+    def __getattr__(self, name: str) -> Any:
+        if name not in _TABLE_COMMANDS:
+            return super().__getattr__(name)
+        jwrite, (command, *settings) = self.jwrite, _TABLE_COMMANDS[name]
 
-    def create(self) -> None:
-        self._write("create", lambda: self.jwrite.createCommand())
+        def write(*arguments: Any) -> None:
+            make = functools.partial(getattr(jwrite, command), *settings, *arguments)
+            run = functools.partial(getattr(jwrite, name), *arguments)
+            self._on_write(WriterCall(jwrite, name, make, run, table=self._table))
 
-    def replace(self) -> None:
-        self._write("replace", lambda: self.jwrite.replaceCommand(False))
+        return write
 
-    def createOrReplace(self) -> None:  # noqa: N802 - Spark's name
-        self._write("createOrReplace", lambda: self.jwrite.replaceCommand(True))
 
-    def append(self) -> None:
-        self._write("append", lambda: self.jwrite.appendCommand())
-
-    def overwrite(self, condition: Any) -> None:
-        self._write("overwrite", lambda: self.jwrite.overwriteCommand(condition), condition)
-
-    def overwritePartitions(self) -> None:  # noqa: N802 - Spark's name
-        self._write("overwritePartitions", lambda: self.jwrite.overwritePartitionsCommand())
+_TABLE_COMMANDS: Mapping[str, tuple[Any, ...]] = {
+    "create": ("createCommand",),
+    "replace": ("replaceCommand", False),
+    "createOrReplace": ("replaceCommand", True),
+    "append": ("appendCommand",),
+    "overwrite": ("overwriteCommand",),
+    "overwritePartitions": ("overwritePartitionsCommand",),
+}
+"""By the method that writes the one that makes the command, and what that takes besides the method's own arguments."""
 
 
 def is_transactional(spark: Any, catalog: str) -> bool:

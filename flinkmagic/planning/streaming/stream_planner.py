@@ -127,7 +127,7 @@ class _StreamPlanner:
             self._translator.operators,
             self._labels.calls,
             frozenset(self._provenance.direct),
-            self._program.marks,
+            self._program.lineage.marks,
         )
         for operator in self._translator.operators:
             environment.add_operator(operator)

@@ -210,6 +210,6 @@ def _read_by(program: Program, df: DataFrame) -> Iterable[DataFrame]:
     """Return a DataFrame and those that it is made from, as far as they are still referred to."""
     whole = spanning(program)
     number = whole.frame_of(df)
-    living = whole.registry.living()
-    ancestors = whole.ancestors([number]) if number is not None else set()
+    living = whole.lineage.registry.living()
+    ancestors = whole.lineage.ancestors([number]) if number is not None else set()
     return [df, *(living[each] for each in sorted(ancestors) if each in living)]

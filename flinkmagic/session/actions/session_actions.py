@@ -28,6 +28,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.hooks.call_hooks import is_lazy
+from flinkmagic.capturing.program import LineQuery
 from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
@@ -195,15 +196,13 @@ class SessionActions:
         if self._options.retain == "session":
             reread = RereadFrames.of(df.sparkSession.sparkContext)
             reread.leave_to_spark(df.sparkSession)
-            program.reread = reread.within_reach()
-            program.sources = sources
-            program.stops_early = call.method in _STOP_EARLY
+            program.line = LineQuery(reread.within_reach(), sources, stops_early=call.method in _STOP_EARLY)
         return program
 
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
         """Compile again, as plain Spark plans it, a query whose job has failed (rule 5)."""
         program = self._program(call, next(iter(graph.program.results.values())))  # type: ignore[union-attr]
-        program.reread = {}
+        program.line = replace(program.line, reread={})
         return ActionGraph(program, call.method, self._options)
 
     def _leave_to_spark(self, call: ActionCall, report: ActionReport, started: float) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.merging import spanning
+from flinkmagic.capturing.program import LineQuery
 from flinkmagic.errors.actions import not_kept
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.session.actions.action_graph import LineGraph
@@ -49,7 +50,7 @@ class SessionWrite:
     def _first(self) -> Job:
         """Compile the write, and run it."""
         program, keeps = self._program, self._options.retain == "session"
-        if keeps and len(program.writes) == 1 and not spanning(program).selections:
+        if keeps and len(program.writes) == 1 and not spanning(program).lineage.selections:
             self._reread.leave_to_spark(program.spark)
             self._look_for_kept()
         self.graph = LineGraph(program, self._name, self._options)
@@ -59,8 +60,8 @@ class SessionWrite:
         return self.graph.run(wait=False)
 
     def _look_for_kept(self) -> None:
-        self._program.reread = self._reread.within_reach()
-        self._program.sources = self._texts.of(self._program.writes[-1].df)
+        sources = self._texts.of(self._program.writes[-1].df)
+        self._program.line = LineQuery(self._reread.within_reach(), sources)
 
     def _note(self, job: Job) -> None:
         """Note what the job has read and kept."""
@@ -98,7 +99,7 @@ class SessionWrite:
         self._reread.give_up(self.graph)
         self._texts.give_up()
         self._remarks.append(not_kept(", ".join(dict.fromkeys(kept)), error))
-        self._program.reread, self._program.sources = {}, None
+        self._program.line = LineQuery()
         graph = LineGraph(self._program, self._name, self._options)
         again = graph.run(wait=False)
         self.graph = graph

@@ -169,7 +169,7 @@ def _run(
         if recorder is not None:
             called = "co_iterate" if data else "iterate"
             text = recorder.source.call_text(user_frame(), called, (), {"name": name, "max_iterations": most})
-            recorder.record("iterate", f"{text}: {loop.outcome}", recorder.location(), [*data, initial], result)
+            recorder.calls.record("iterate", f"{text}: {loop.outcome}", recorder.location(), [*data, initial], result)
     return result
 
 

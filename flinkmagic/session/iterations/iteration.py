@@ -350,7 +350,7 @@ def _takes_number(step: Callable[..., Any]) -> bool:
 def _settle(recorder: Recorder | None, df: DataFrame) -> None:
     """Run pending writes that a superstep would read, since it runs now, as an action does."""
     if recorder is not None:
-        recorder.use([df])
+        recorder.calls.use([df])
         if recorder.pending:
             impure = impure_reason(df._jdf.queryExecution().analyzed()) is not None
             recorder.settle(Effects(reads_of([df]), unknown=impure, fresh=False))

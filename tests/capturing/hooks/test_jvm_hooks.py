@@ -56,7 +56,7 @@ def test_calls_that_touch_a_pending_write(cell: Any, numbers: Any, line: str) ->
         cell.capture(source)
     assert cell.files() == before
     program = cell.capture(source, deploying=True)
-    assert [(one.cause, one.location.line) for one in program.settlements] == [("jvm", 5)]
+    assert [(one.cause, one.location.line) for one in program.eager.settlements] == [("jvm", 5)]
     assert (cell.namespace["got"], {name.rsplit("/", 1)[0] for name in cell.files()}) == plain
 
 
@@ -96,7 +96,7 @@ def test_calls_that_only_ask_leave_writes_pending(cell: Any, numbers: Any) -> No
         jvm.org.apache.logging.log4j.LogManager.getLogger("cell").debug("asked")
         """)
     program = cell.capture(source)
-    assert (len(program.writes), program.settlements) == (1, ())
+    assert (len(program.writes), program.eager.settlements) == (1, ())
     asked = cell.namespace["asked"]
     assert "text" in asked
     assert sum(str(one).endswith(".parquet") for one in asked) == 1
@@ -116,7 +116,7 @@ def test_settings_that_a_pending_write_would_not_be_spared_settle_it(cell: Any, 
         cell.capture(source)
     assert cell.spark._jsc.hadoopConfiguration().get(name) is None
     program = cell.capture(source, deploying=True)
-    assert (len(program.writes), [one.location.line for one in program.settlements]) == (0, [2])
+    assert (len(program.writes), [one.location.line for one in program.eager.settlements]) == (0, [2])
 
 
 def test_rows_that_the_jvm_reads_settle_where_a_pending_write_takes_them(cell: Any, numbers: Any) -> None:
@@ -143,7 +143,7 @@ def test_what_pyspark_calls_itself_is_not_the_users_call(cell: Any) -> None:
         told += [spark.catalog.listTables(), spark.catalog.currentDatabase(), spark.sparkContext.defaultParallelism]
         other = spark.newSession()
         """)
-    assert (len(program.writes), program.settlements) == (1, ())
+    assert (len(program.writes), program.eager.settlements) == (1, ())
 
 
 def test_methods_of_the_users_own_java_classes_settle(cell: Any) -> None:
@@ -157,12 +157,12 @@ def test_methods_of_the_users_own_java_classes_settle(cell: Any) -> None:
         spark.range(3).write.parquet(at("out"))
         text = own.toString()
         """)
-    assert (cell.namespace["text"], program.settlements) == ("own", ())
+    assert (cell.namespace["text"], program.eager.settlements) == ("own", ())
     source = """\
         spark.range(3).write.mode("overwrite").parquet(at("out"))
         n = own.run()
         """
     with pytest.raises(PendingWriteError, match=r"line 2: .* may read or change"):
         cell.capture(source)
-    assert [one.cause for one in cell.capture(source, deploying=True).settlements] == ["jvm"]
+    assert [one.cause for one in cell.capture(source, deploying=True).eager.settlements] == ["jvm"]
     assert cell.namespace["n"] == 7

@@ -54,4 +54,4 @@ def test_statistics_of_vectors_leave_other_writes_pending(cell: Any) -> None:
         mean = Statistics.colStats(spark.sparkContext.parallelize([[1.0, 2.0], [3.0, 4.0]])).mean().tolist()
         """)
     assert cell.namespace["mean"] == [2.0, 3.0]
-    assert (len(program.writes), program.settlements) == (1, ())
+    assert (len(program.writes), program.eager.settlements) == (1, ())

@@ -77,10 +77,10 @@ def test_readers(cell: Any, form: str, line: str) -> None:
     with pytest.raises(PendingWriteError, match=r"cell 3, line 2: .* cell 3, line 1"):
         cell.capture(source("append", "in"))
     program = cell.capture(source("append", "other"))
-    assert (len(program.writes), program.settlements) == (1, ())
+    assert (len(program.writes), program.eager.settlements) == (1, ())
     begin(2)
     program = cell.capture(source("append", "in"), deploying=True)
-    assert [(one.cause, one.location.line) for one in program.settlements] == [("file", 2)]
+    assert [(one.cause, one.location.line) for one in program.eager.settlements] == [("file", 2)]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_file_systems_may_do_anything(cell: Any, line: str) -> None:
     with pytest.raises(PendingWriteError, match=r"line 2: .* may read or change"):
         cell.capture(source)
     program = cell.capture(source, deploying=True)
-    assert [(one.cause, one.location.line) for one in program.settlements] == [("file", 2)]
+    assert [(one.cause, one.location.line) for one in program.eager.settlements] == [("file", 2)]
 
 
 def test_rows_are_those_of_the_plain_cell(cell: Any) -> None:
@@ -110,7 +110,7 @@ def test_rows_are_those_of_the_plain_cell(cell: Any) -> None:
     plain = cell.namespace["n"], cell.rows("copy")
     cell.plain('import shutil; [shutil.rmtree(at(place)) for place in ("out", "copy")]')
     program = cell.capture(source, deploying=True)
-    assert [one.location.line for one in program.settlements] == [3, 6]
+    assert [one.location.line for one in program.eager.settlements] == [3, 6]
     assert (cell.namespace["n"], cell.rows("copy")) == plain == (5, [0, 1, 2, 3, 4, 7])
 
 
@@ -138,7 +138,7 @@ def test_writers(cell: Any, numbers: Any, line: str) -> None:
     with pytest.raises(PendingWriteError, match=r"line 2: .* changes file:.*/out, but the write of cell 3, line 1"):
         cell.capture(source.replace("PLACE", "'out/new'"))
     assert cell.files() == before
-    assert cell.capture(source.replace("PLACE", "'new'")).settlements == ()
+    assert cell.capture(source.replace("PLACE", "'new'")).eager.settlements == ()
     assert "new" in cell.made()
 
 

@@ -90,7 +90,7 @@ def test_a_write_of_a_thread_that_was_there_before_is_a_plain_write(cell: Any, i
     assert cell.made() == {"theirs"}
     assert cell.rows("theirs") == [0, 1, 2, 3, 4]
     assert [write.name for write in program.writes] == ["ours"]
-    assert len(program.calls) == 1
+    assert len(program.lineage.calls) == 1
 
 
 def test_a_context_that_outlives_the_capture_is_plain_again(cell: Any) -> None:

@@ -56,7 +56,7 @@ def test_a_job_over_a_path_that_an_earlier_line_writes(cell: Any, line: str) -> 
     assert cell.spark.read.text(cell.at("in")).count() == 3
     program = cell.capture(make, deploying=True)
     assert cell.namespace["got"] == plain
-    assert [(one.cause, one.location.line) for one in program.settlements] == [("rdd", 5)]
+    assert [(one.cause, one.location.line) for one in program.eager.settlements] == [("rdd", 5)]
 
 
 def test_lazy_calls_and_jobs_over_other_paths_leave_writes_pending(cell: Any) -> None:
@@ -72,7 +72,7 @@ def test_lazy_calls_and_jobs_over_other_paths_leave_writes_pending(cell: Any) ->
         n += [sorted(pairs.collect()), sums.count() > 0, lines.map(int).mean(), lines.map(int).stats().max()]
         """)
     assert cell.namespace["n"] == [3, 3, True, 0, [(0, 2), (1, 1)], True, 1.0, 2.0]
-    assert (len(program.writes), program.settlements) == (1, ())
+    assert (len(program.writes), program.eager.settlements) == (1, ())
     assert "text" in cell.made()
 
 
@@ -113,9 +113,9 @@ def test_readers_of_hadoop(cell: Any, reader: str) -> None:
     cell.plain('spark.range(0).selectExpr("cast(id as string)").write.mode("overwrite").text(at("in"))')
     with pytest.raises(PendingWriteError, match=r"line 2: .* reads"):
         cell.capture(source.replace("WRITTEN", "in"))
-    assert cell.capture(source.replace("WRITTEN", "in"), deploying=True).settlements[0].location.line == 2
+    assert cell.capture(source.replace("WRITTEN", "in"), deploying=True).eager.settlements[0].location.line == 2
     assert cell.namespace["n"] == plain
-    assert cell.capture(source.replace("WRITTEN", "else")).settlements == ()
+    assert cell.capture(source.replace("WRITTEN", "else")).eager.settlements == ()
 
 
 SAVERS = {
@@ -144,7 +144,7 @@ def test_savers(cell: Any, numbers: Any, saver: str) -> None:
     with pytest.raises(PendingWriteError, match=r"line 3: .* changes file:.*/out, but the write of cell 3, line 2"):
         cell.capture(source.replace("PLACE", "out/sub"))
     assert cell.made() == {"x"}
-    assert cell.capture(source.replace("PLACE", "saved")).settlements == ()
+    assert cell.capture(source.replace("PLACE", "saved")).eager.settlements == ()
     assert any(path.stat().st_size for path in (cell.folder / "saved").iterdir())
 
 
@@ -164,7 +164,7 @@ def test_functions_with_effects_settle(cell: Any) -> None:
     with pytest.raises(PendingWriteError, match=r"line 6: .* may read or change"):
         cell.capture(source)
     assert cell.made() == {"plain"}
-    assert [one.location.line for one in cell.capture(source, deploying=True).settlements] == [6]
+    assert [one.location.line for one in cell.capture(source, deploying=True).eager.settlements] == [6]
     assert cell.namespace["n"] == plain
 
 
@@ -192,4 +192,4 @@ def test_actions_whose_functions_have_effects_settle(cell: Any, line: str) -> No
         cell.capture(source)
     assert cell.made() == {"notes"}
     assert (cell.folder / "notes").read_text() == "notes"
-    assert [one.location.line for one in cell.capture(source, deploying=True).settlements] == [5]
+    assert [one.location.line for one in cell.capture(source, deploying=True).eager.settlements] == [5]

@@ -60,7 +60,7 @@ def test_cached_rows_that_a_pending_write_takes(cached: Any, line: str) -> None:
     assert "out" not in cached.made()
     cached.begin()
     program = cached.capture(source, deploying=True)
-    assert [(one.cause, one.location.line) for one in program.settlements] == [("cache", 3)]
+    assert [(one.cause, one.location.line) for one in program.eager.settlements] == [("cache", 3)]
     assert cached.rows("out") == [1, 2, 3]
 
 
@@ -74,7 +74,7 @@ def test_cached_rows_of_an_rdd(cell: Any) -> None:
         """
     with pytest.raises(PendingWriteError, match=r"line 5: .* may read or change"):
         cell.capture(source)
-    assert [one.cause for one in cell.capture(source, deploying=True).settlements] == ["cache"]
+    assert [one.cause for one in cell.capture(source, deploying=True).eager.settlements] == ["cache"]
 
 
 @pytest.mark.parametrize("line", ["n = seen.value", "n = int(str(seen))", "seen.value = 0; n = 7"])
@@ -91,10 +91,10 @@ def test_accumulators_that_a_pending_write_adds_to(cell: Any, line: str) -> None
     with pytest.raises(PendingWriteError, match=r"line 6: .* may read or change"):
         cell.capture(source)
     program = cell.capture(source, deploying=True)
-    assert [(one.cause, one.location.line) for one in program.settlements] == [("accumulator", 6)]
+    assert [(one.cause, one.location.line) for one in program.eager.settlements] == [("accumulator", 6)]
     assert (cell.namespace["n"], cell.namespace["total"]) == (7, 0 if "= 0" in line else 7)
     pure = 'spark.range(2).write.parquet(at("pure"))\nn = spark.sparkContext.accumulator(3).value'
-    assert cell.capture(pure).settlements == ()
+    assert cell.capture(pure).eager.settlements == ()
 
 
 @pytest.mark.parametrize("line", ["of_the_write.destroy()", "of_the_write.unpersist()"])
@@ -108,7 +108,7 @@ def test_broadcast_variables_of_a_pending_write(cell: Any, line: str) -> None:
         """
     with pytest.raises(PendingWriteError, match=r"line 5: .* may read or change"):
         cell.capture(source)
-    assert [one.cause for one in cell.capture(source, deploying=True).settlements] == ["broadcast"]
+    assert [one.cause for one in cell.capture(source, deploying=True).eager.settlements] == ["broadcast"]
     assert cell.rows("out") == [5, 6]
 
 
@@ -120,8 +120,9 @@ def test_files_that_are_shipped(cell: Any, numbers: Any) -> None:
         """
     with pytest.raises(PendingWriteError, match=r"line 2: .* reads .*/out"):
         cell.capture(source.replace("PLACE", "out"))
-    assert cell.capture(source.replace("PLACE", "there")).settlements == ()
-    assert [one.cause for one in cell.capture(source.replace("PLACE", "out"), deploying=True).settlements] == ["file"]
+    assert cell.capture(source.replace("PLACE", "there")).eager.settlements == ()
+    program = cell.capture(source.replace("PLACE", "out"), deploying=True)
+    assert [one.cause for one in program.eager.settlements] == ["file"]
 
 
 def test_the_catalog_looks_at_tables(cell: Any) -> None:
@@ -155,5 +156,5 @@ def test_streams_settle_when_they_start_and_when_they_are_waited_for(cell: Any, 
     with pytest.raises(PendingWriteError, match=r"line 3: .* may read or change"):
         cell.capture(source)
     program = cell.capture(source, deploying=True)
-    assert [(one.cause, one.location.line) for one in program.settlements] == [("stream", 3), ("stream", 5)]
+    assert [(one.cause, one.location.line) for one in program.eager.settlements] == [("stream", 3), ("stream", 5)]
     assert (cell.namespace["n"], len(program.writes)) == (8, 1)

@@ -74,7 +74,7 @@ class TestAPoolOfThreads:
         )
         program = cell.capture(source, deploying=True)
         assert cell.namespace["n"] == 8
-        assert program.settlements == ()
+        assert program.eager.settlements == ()
 
     def test_that_was_there_before_works_for_the_cell_and_then_no_more(self, cell: Any, pool: str) -> None:
         cell.plain(pool.partition("with")[0] + "pool = Pool(1)\nlist(pool.map(str, 'a'))")
@@ -97,7 +97,7 @@ def test_another_process_may_touch_anything(cell: Any) -> None:
         "process.start()\nprocess.join()\n"
     )
     program = cell.capture(source, deploying=True)
-    assert [settlement.cause for settlement in program.settlements] == ["process"]
+    assert [settlement.cause for settlement in program.eager.settlements] == ["process"]
 
 
 def test_a_loop_in_another_thread_may_touch_anything(cell: Any) -> None:

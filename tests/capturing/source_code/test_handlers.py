@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import runpy
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,7 +115,7 @@ class TestAWriteInATry:
     def test_runs_on_its_line(self, cell: Any, source: str) -> None:
         before = "spark.range(1).write.parquet(at('w'))\n"
         program = cell.capture(before + source + "done = at\nspark.range(1).write.parquet(at('y'))", deploying=True)
-        assert [settlement.cause for settlement in program.settlements] == ["handler", "handler"]
+        assert [settlement.cause for settlement in program.eager.settlements] == ["handler", "handler"]
         assert cell.deployed == ["w", "x"]
         assert [write.name for write in program.writes] == ["y"]
 
@@ -162,3 +164,83 @@ def test_a_block_that_another_function_begins_counts_from_there(spark: Any, tmp_
     except ValueError:
         pytest.fail("nothing raises it")
     assert len(program.writes) == 1
+
+
+MANAGERS = """
+import contextlib, tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+@contextlib.contextmanager
+def swallowing():
+    try:
+        yield
+    except ValueError:
+        pass
+
+@contextlib.contextmanager
+def cleaning():
+    try:
+        yield
+    finally:
+        pass
+
+@contextlib.contextmanager
+def entered():
+    with cleaning():
+        yield
+
+class Timer:
+    def __enter__(self): return self
+    def __exit__(self, *raised): self.over = True
+
+class Silent(Timer):
+    def __exit__(self, *raised): return True
+
+class RollsBack(Timer):
+    def __exit__(self, kind, error, trace):
+        self.over = kind is None
+
+class Tools:
+    Silent, timer = Silent, Timer()
+
+silent, tools = Silent(), Tools()
+unknown = {"manager": Timer()}
+
+def run(look):
+    with MANAGER:
+        return look()
+"""
+
+
+@pytest.mark.parametrize(
+    "manager",
+    ["swallowing()", "Silent()", "silent", "RollsBack()", "tools.Silent()", "cleaning(), Silent()",
+     "contextlib.ExitStack()"],
+)  # fmt: skip
+def test_context_managers_that_heed_exceptions(tmp_path: Path, manager: str) -> None:
+    assert _handlers_around(tmp_path, manager) == [MANAGERS.count("\n", 0, MANAGERS.index("with MANAGER")) + 1]
+
+
+@pytest.mark.parametrize(
+    "manager",
+    ["cleaning()", "entered()", "Timer()", "tools.timer", "unknown['manager']", "tempfile.TemporaryDirectory()",
+     "ThreadPoolExecutor(1)", "open(__file__)"],
+)  # fmt: skip
+def test_context_managers_that_heed_none(tmp_path: Path, manager: str) -> None:
+    assert _handlers_around(tmp_path, manager) == []
+
+
+def _handlers_around(folder: Path, manager: str) -> list[int]:
+    file = folder / "code.py"
+    file.write_text(MANAGERS.replace("MANAGER", manager), encoding="utf-8")
+    source, found = file.read_text(encoding="utf-8"), []
+
+    def look() -> None:
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename == str(file):
+            line = handler_of(frame, source)
+            found.extend([] if line is None else [line])
+            frame = frame.f_back
+
+    runpy.run_path(str(file))["run"](look)
+    return found

@@ -129,8 +129,8 @@ def test_sql_that_touches_nothing_pending_runs_on_its_line(cell_at: Any) -> None
     program = cell_at.capture(PENDING + "\n".join(lines))
     assert len(program.writes) == 1
     # Of all these only one changes rows.
-    assert [told.text for told in program.immediate] == ["sql('truncate table alike')"]
-    assert program.immediate[0].location.code == "spark.sql('truncate table alike')"
+    assert [told.text for told in program.eager.statements] == ["sql('truncate table alike')"]
+    assert program.eager.statements[0].location.code == "spark.sql('truncate table alike')"
 
 
 def _arguments(text: str) -> str:
@@ -175,7 +175,7 @@ def test_a_command_runs_when_the_pending_write_has_run(cell: Any) -> None:
             """,
             deploying=True,
         )
-        assert [write.name for write in program.deployed] == ["copy"]
+        assert [write.name for write in program.eager.writes] == ["copy"]
         assert cell.rows("copy") == [0, 1, 2]
         assert cell.namespace["n"] == 0
     finally:

@@ -48,12 +48,12 @@ def test_what_is_known_of_a_statement_that_writes(cell: Any, table: Any) -> None
     ]  # fmt: skip
     assert program.writes[0].text == 'sql("INSERT INTO there SELECT * FROM few")'
     assert program.writes[4].facts.options == {"header": "true"}
-    assert program.immediate == ()
+    assert program.eager.statements == ()
     answer = cell.namespace["answer"]
     assert (answer.collect(), answer.columns, answer.count(), answer.sparkSession) == ([], [], 0, cell.spark)
-    calls = {call.output: call for call in program.calls}
+    calls = {call.output: call for call in program.lineage.calls}
     assert [calls[w.frame].method for w in program.writes] == ["sql"] * 11
-    view = next(call for call in program.calls if call.method == "selectExpr")
+    view = next(call for call in program.lineage.calls if call.method == "selectExpr")
     assert view.output in calls[program.writes[0].frame].inputs
     assert cell.ids("there") == [0, 1, 2, 3]
     assert cell.made() == set()
@@ -116,7 +116,7 @@ def test_what_is_there_is_left_alone(cell: Any, table: Any) -> None:
         spark.sql("create table if not exists made using parquet as select 9L id")
         """)
     assert [(write.name, write.facts.mode) for write in program.writes] == [("made", "ignore")]
-    assert [(skipped.path, skipped.location.line) for skipped in program.skipped] == [
+    assert [(skipped.path, skipped.location.line) for skipped in program.eager.skipped] == [
         ("spark_catalog.default.there", 1),
         ("spark_catalog.default.made", 3),
     ]
@@ -134,7 +134,7 @@ def test_a_statement_waits_for_the_table_that_it_needs(cell: Any, table: Any) ->
         cell.capture(source)
     assert not cell.spark.catalog.tableExists("made")
     program = cell.capture(source, deploying=True)
-    assert [write.name for write in program.deployed] == ["made", "made_2"]
+    assert [write.name for write in program.eager.writes] == ["made", "made_2"]
     assert [write.name for write in program.writes] == ["copy"]
     cell.run_pending(program)
     assert cell.ids("copy") == [0, 1, 2, 10, 11]
@@ -157,7 +157,7 @@ def test_order_and_safety_are_those_of_other_writes(cell: Any, table: Any, numbe
     with pytest.raises(OverwritesInputError, match=r"line 2: .*there, and the write to .*/copy \(cell 3, line 1\)"):
         cell.capture(source)
     program = cell.capture(source, deploying=True)
-    assert [write.name for write in program.deployed] == ["copy"]
+    assert [write.name for write in program.eager.writes] == ["copy"]
     cell.run_pending(program)
     assert (cell.ids("there"), cell.rows("copy")) == ([0, 1], [0, 1, 2, 3])
     cases = ("'{at}/in' using parquet select * from parquet.`{at}/in`", "'{at}' using csv select 1 from in_rows")
@@ -237,7 +237,7 @@ def test_what_cannot_be_put_off_runs_on_its_line_and_is_told(cell: Any, table: A
         n = 1
         """
     program = cell.capture(source)
-    assert [(told.location.line, told.text[:14]) for told in program.immediate] == [
+    assert [(told.location.line, told.text[:14]) for told in program.eager.statements] == [
         (2, 'sql("truncate '),
         (3, 'sql("begin ins'),
         (4, 'sql("execute i'),
@@ -257,7 +257,7 @@ def test_what_cannot_be_put_off_runs_on_its_line_and_is_told(cell: Any, table: A
         """,
         deploying=True,
     )
-    assert ([write.name for write in program.deployed], program.writes) == (["there"], ())
+    assert ([write.name for write in program.eager.writes], program.writes) == (["there"], ())
     assert cell.ids("there") == [5, 6, 7, 8, 9]
 
 
@@ -273,7 +273,7 @@ def test_a_script_that_fails_is_told_too(cell: Any, table: Any) -> None:
         """)
     assert cell.namespace["failed"] == "ParseException"
     assert cell.ids("there") == [0, 1, 9]
-    assert [told.text for told in program.immediate] == ["sql(text)"]
+    assert [told.text for told in program.eager.statements] == ["sql(text)"]
 
 
 def test_a_handler_hears_of_the_statement_that_it_is_for(cell: Any, table: Any) -> None:
@@ -291,7 +291,7 @@ def test_a_handler_hears_of_the_statement_that_it_is_for(cell: Any, table: Any) 
     assert cell.made() == set()
     program = cell.capture(source, deploying=True)
     assert "USER_RAISED_EXCEPTION" in str(cell.namespace["failed"])
-    assert [write.name for write in program.deployed] == ["before"]
+    assert [write.name for write in program.eager.writes] == ["before"]
     assert cell.ids("there") == [0, 1]
 
 

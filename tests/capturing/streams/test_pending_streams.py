@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import AnalysisException
 
-from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_listener import StreamStartingListener
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.errors.streaming import BatchWriteInStreamError, NoStreamError, StreamModeError, StreamNotStartedError
 from flinkmagic.session import capture, compile, start_stream
@@ -37,7 +37,7 @@ def test_a_start_is_deferred_and_keeps_the_settings_of_its_line(spark, tmp_path)
 def test_what_waits_for_a_query_makes_its_job_where_that_is_allowed(spark) -> None:
     deployed = []
 
-    class Runs(CaptureListener):
+    class Runs(StreamStartingListener):
         def start_stream(self, stream):
             start_stream(stream, spark, None, mode="streaming")
 

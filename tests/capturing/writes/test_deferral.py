@@ -236,7 +236,7 @@ def test_a_line_that_needs_a_table_which_is_not_made_yet_is_refused_or_gets_it(
         cell.capture(pending + line)
     assert not cell.spark.catalog.tableExists("made")
     program = cell.capture(pending + line, deploying=True)
-    assert [write.name for write in program.deployed] == ["made"]
+    assert [write.name for write in program.eager.writes] == ["made"]
 
 
 def test_modes_see_what_pending_writes_will_have_made(cell: Any, table: Any) -> None:
@@ -248,7 +248,7 @@ def test_modes_see_what_pending_writes_will_have_made(cell: Any, table: Any) -> 
         df.write.mode("ignore").saveAsTable("made")
         """)
     assert [(write.name, write.facts.mode) for write in program.writes] == [("made", "ignore")]
-    assert [(skipped.path, skipped.location.line) for skipped in program.skipped] == [
+    assert [(skipped.path, skipped.location.line) for skipped in program.eager.skipped] == [
         ("spark_catalog.default.there", 2),
         ("spark_catalog.default.made", 4),
     ]

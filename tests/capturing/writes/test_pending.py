@@ -56,8 +56,8 @@ def test_a_path_below_a_pending_write_is_open_until_that_has_run(cell: Any) -> N
     with pytest.raises(PendingWriteError, match=r"cell 3, line 2: .* reads file:.*/out, .* cell 3, line 1"):
         cell.capture(source)
     program = cell.capture(source, deploying=True)
-    assert [skipped.location.line for skipped in program.skipped] == [2]
-    assert [write.name for write in program.deployed] == ["out"]
+    assert [skipped.location.line for skipped in program.eager.skipped] == [2]
+    assert [write.name for write in program.eager.writes] == ["out"]
     assert [(write.location.line, write.after) for write in program.writes] == [(3, ())]
 
 
@@ -107,7 +107,7 @@ def test_a_read_of_a_pending_target_deploys_it_first(cell: Any, numbers: Any, ex
     )
     assert cell.namespace["n"] == 5
     assert cell.deployed == ["out", "also"]
-    assert [write.name for write in program.deployed] == ["out", "also"]
+    assert [write.name for write in program.eager.writes] == ["out", "also"]
     assert [(write.index, write.name, write.after) for write in program.writes] == [(0, "copy", ())]
     cell.run_pending(program)
     assert cell.rows("copy") == [0, 1, 2, 3, 4]
@@ -206,7 +206,7 @@ def test_the_callback_is_free_below_an_rdd(cell: Any, numbers: Any) -> None:
         """,
         deploying=True,
     )
-    assert [write.name for write in program.deployed] == ["x"]
+    assert [write.name for write in program.eager.writes] == ["x"]
     assert cell.namespace["n"] == 3
     assert cell.rows("elsewhere") == [0, 1]
 
@@ -544,7 +544,7 @@ def test_a_path_with_signs_of_patterns_is_written_as_it_is(cell: Any) -> None:
         spark.range(5).write.parquet(at("a*"))
         spark.range(6).write.mode("overwrite").parquet(at("[a]"))
         """)
-    assert (program.skipped, [write.after for write in program.writes]) == ((), [()] * 4)
+    assert (program.eager.skipped, [write.after for write in program.writes]) == ((), [()] * 4)
     cell.run_pending(program)
     assert cell.made() == {"a", "b{1}", "a*", "[a]"}
     assert cell.rows("a") == [0, 1, 2]
@@ -645,4 +645,4 @@ def test_the_callback_may_use_spark_without_being_captured(cell: Any) -> None:
         deploying=True,
     )
     assert seen == [5]
-    assert [call.method for call in program.calls] == ["range", "parquet"]
+    assert [call.method for call in program.lineage.calls] == ["range", "parquet"]

@@ -143,7 +143,7 @@ def test_mode_ignore_skips_what_exists(cell: Any, numbers: Any) -> None:
         df.write.mode("ignore").parquet(at("new"))
         """)
     assert [(write.name, write.facts.mode) for write in program.writes] == [("new", "ignore")]
-    assert [(skipped.path, skipped.location.line) for skipped in program.skipped] == [
+    assert [(skipped.path, skipped.location.line) for skipped in program.eager.skipped] == [
         (f"file:{cell.at('there')}", 2),
         (f"file:{cell.at('new')}", 4),
     ]

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.capturing.capture_listener import CaptureListener
+from flinkmagic.capturing.capture_listener import DeployingListener
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.job_status import JobStatus
@@ -387,7 +387,7 @@ def test_rows_of_another_loop_are_not_taken_up(begin, tmp_path):
 def test_in_a_captured_cell_it_runs_on_its_line_and_what_follows_is_deferred(spark, tmp_path):
     deployed = []
 
-    class Runs(CaptureListener):
+    class Runs(DeployingListener):
         def run_pending(self, program):
             deployed.append([write.name for write in program.writes])
             assert flinkmagic.compile(program, name="pending").run().status is JobStatus.FINISHED
@@ -401,7 +401,7 @@ def test_in_a_captured_cell_it_runs_on_its_line_and_what_follows_is_deferred(spa
     assert deployed == [], "the loop reads nothing that is pending"
     assert len(flinkmagic.iterations()[-1].supersteps) == 3
     assert not (tmp_path / "out").exists()
-    assert [call.text for call in program.calls if call.method == "iterate"] == [
+    assert [call.text for call in program.lineage.calls if call.method == "iterate"] == [
         'iterate(begin, doubled, max_iterations=3, name="inside"): 3 supersteps'
     ]
     graph = flinkmagic.compile(program, name="cell")
