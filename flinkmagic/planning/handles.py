@@ -290,7 +290,7 @@ class StageHandle:
         ready : callable
             Called before anything goes to Spark; it may raise.
         """
-        raise TypeError(f"the stage {self.name!r} is not run by itself")
+        raise InvariantViolatedError(f"only stages are run that run by themselves, and not {self.name!r}")
 
     def keep(self, level: JavaObject | None) -> StoredRows:
         """Give the rows a place where Spark stores them when they are computed; start nothing.
@@ -300,7 +300,7 @@ class StageHandle:
         level : py4j.java_gateway.JavaObject or None
             The storage level that is asked for; None is Spark's default.
         """
-        raise TypeError(f"the rows of {self.name!r} are not kept")
+        raise InvariantViolatedError(f"only rows are kept of kinds that store them, and not those of {self.name!r}")
 
     def taken_up(self, plan: JavaObject) -> JavaObject:
         """Return the plan that reads rows which an earlier job has kept, and read by `plan`."""
