@@ -93,6 +93,7 @@ def merge(programs: Sequence[Program]) -> Program:
         for df in program.lineage.frames.values():
             lineage.registry.keep(df)
         whole.variables.update(program.variables)
+        lineage.local_rdds |= program.lineage.local_rdds
         lineage.marks.update({number(frame): mark for frame, mark in program.lineage.marks.items()})
         for frame, one in program.lineage.selections.items():
             lineage.selections[number(frame)] = replace(one, parent=number(one.parent))

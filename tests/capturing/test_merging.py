@@ -47,6 +47,13 @@ def test_a_call_without_a_name_is_named_by_its_text(cell: Any) -> None:
     assert [use.what for use in second.uses] == ["where('id > 1')"]
 
 
+def test_a_whole_knows_which_rows_are_local(cell: Any) -> None:
+    first = cell.capture("one = spark.createDataFrame([(n,) for n in range(3)], 'id INT')", name="first")
+    second = cell.capture("two = spark.createDataFrame([(n,) for n in range(4)], 'id INT')", name="second")
+    assert len(first.lineage.local_rdds) == len(second.lineage.local_rdds) == 1
+    assert merge([first, second]).lineage.local_rdds == first.lineage.local_rdds | second.lineage.local_rdds
+
+
 def test_spanning_has_the_calls_of_all_and_the_sinks_of_one(cell: Any) -> None:
     first = cell.capture(FIRST, name="first")
     second = cell.capture(SECOND, name="second", earlier=[first])
