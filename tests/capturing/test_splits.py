@@ -8,7 +8,7 @@ import random
 import pytest
 from pyspark.sql import functions as F
 
-from flinkmagic.capturing import persisted
+from flinkmagic.capturing.hooks import split_hooks
 from flinkmagic.capturing.lineage import Selected
 from flinkmagic.capturing.splits import side_output, split
 from flinkmagic.errors.capturing import SplitArgumentsError
@@ -88,7 +88,7 @@ def test_a_condition_that_depends_on_chance_is_decided_once(spark):
 
 
 def kept_frames():
-    return [frame for _, frame in persisted._persisted]
+    return [frame for _, frame in split_hooks._persisted]
 
 
 def test_no_other_query_gets_the_kept_rows_and_they_are_released(spark, chance):
