@@ -39,7 +39,7 @@ class CardLine:
     answered: int = 0
     """How many were answered as before, and ran nothing."""
     answered_at: str = ""
-    """When the last one of these was computed."""
+    """When the last one of these was computed, such as ``as at 20:41:03`` or ``from 14:02, another kernel``."""
     saved_seconds: float = 0.0
     """How long that, and the reused stages, took when they ran."""
     note: str = ""
@@ -72,7 +72,7 @@ class CardLine:
             parts.append(amounts.duration(1000 * self.seconds))
         found = [f"reused {amounts.count(self.reused, 'stage')}"] if self.reused else []
         if self.answered:
-            found.append(f"answered as at {self.answered_at}")
+            found.append(f"answered {self.answered_at}")
         if found:
             saved = f", saved {amounts.duration(1000 * self.saved_seconds)}" if self.saved_seconds else ""
             parts.append(" · ".join(found) + saved)

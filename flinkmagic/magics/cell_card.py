@@ -98,7 +98,7 @@ class CellCard:
         """Record what became of an action (`ActionListener`)."""
         notes = [f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else "", report.note]
         note = "; ".join(filter(None, notes))
-        at = time.strftime("%H:%M:%S", time.localtime(report.kept_at)) if report.kept_at else ""
+        at = _answered_at(report) if report.kept_at else ""
         stages = 1 if report.is_one_stage else report.stages - report.reused
         with self._lock:
             line = self._line(report)
@@ -358,3 +358,12 @@ OPENABLE_LINES: Newest[tuple[CellCard, LiveLine]] = Newest(20, lambda one: one[0
 
 def _number(call: ActionCall | ActionReport) -> int:
     return (call.location.called_from or call.location).line
+
+
+def _answered_at(report: ActionReport) -> str:
+    """Return when an answer was computed: here, or by another kernel, which may be days ago."""
+    at = time.localtime(report.kept_at)
+    if not report.is_from_other_kernel:
+        return time.strftime("as at %H:%M:%S", at)
+    day = "" if at[:3] == time.localtime()[:3] else "%Y-%m-%d "
+    return time.strftime(f"from {day}%H:%M, another kernel", at)

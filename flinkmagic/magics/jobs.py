@@ -56,16 +56,18 @@ def jobs_table(
 
 def retained_table(results: Sequence[RetainedResult | RetainedAnswer], graphs: Sequence[CompiledGraph]) -> str:
     """Return what later runs need not compute again, and what they would compute of the graphs' last jobs, and why."""
-    rows = [("result", "kind", "name", "size", "age", "last used", "graph", "for")]
+    rows = [("result", "kind", "name", "size", "where", "age", "last used", "saved", "graph", "for")]
     now = time.time()
     for one in results:
         ages = (amounts.age(now - one.made_at), amounts.age(now - one.used_at))
         scope = "session" if one.for_session else "job"
         kind = "shared rows" if one.kind == "boundary" else one.kind
-        rows.append((one.name, kind, lines_visible(one.what), amounts.size(one.bytes), *ages, one.graph, scope))
+        saved = amounts.duration(1000 * one.uses * one.seconds) if one.uses else "–"
+        size = amounts.size(one.bytes)
+        rows.append((one.name, kind, lines_visible(one.what), size, one.place, *ages, saved, one.graph, scope))
     if len(results) > 1:
         total = amounts.size(sum(one.bytes for one in results))
-        rows.append((f"{len(results)} results", "", "", total, "", "", "", ""))
+        rows.append((f"{len(results)} results", "", "", total, "", "", "", "", "", ""))
     lines = [table(rows) if results else "Nothing is retained."]
     for graph in graphs:
         titles = _titles(graph)

@@ -6,12 +6,13 @@ A key is made from
   (`code_fingerprint`), with return type and kind of evaluation, and literals by value:
   ``current_timestamp()`` is a literal once a plan is physical, so two runs never agree on it; on ``current_date()``
   they do until midnight;
-- the files that the DataFrame listed, by path, length and modification time;
+- the files that the DataFrame listed, by path, length and modification time, local ones also by inode and change time;
 - the SQL configuration and Hadoop's settings, all but what cannot affect rows (`IRRELEVANT`), and the versions of Spark
   and Python.
 
 What depends on the order of rows only (``first``, which ``dropDuplicates`` takes of each group, ``collect_list``) has a
-key in this process: plain Spark may give each of several rows, and these are some that it gave.
+key in this process: plain Spark may give each of several rows, and these are some that it gave. An answer is that in
+any process.
 
 There is no key if the plan holds an expression that Spark calls nondeterministic otherwise (``rand``, ``uuid``,
 ``monotonically_increasing_id``, ``input_file_name``, a nondeterministic UDF), a source whose state cannot be
@@ -64,6 +65,9 @@ IRRELEVANT = (
 )
 """How the names of settings begin that do not affect rows; any other setting is part of a key."""
 
+SETTLED_S = 2.0
+"""How long ago a file must have been changed so that its change time tells it from later changes."""
+
 
 @dataclass(frozen=True)
 class ResultKey:
@@ -77,6 +81,10 @@ class ResultKey:
     """The lists of files that it was made from, for `ResultKeys.changed_file`."""
     settings: str = ""
     """Equal under equal settings, which are part of the digest."""
+    is_durable: bool = False
+    """Whether it is portable, and all that it was made from can be seen, however much later (`durable_keys`)."""
+    runs_python: bool = False
+    """Whether Python functions are run."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +201,15 @@ class ResultKeys:
         """Return the first file that is no longer what a key's plans listed (`ResultKey.files`); empty if all are."""
         return str(self._keys.changedFile(" ".join(map(str, files)))) if files else ""
 
+    def settled(self, key: ResultKey, began: float) -> bool:
+        """Return whether the local files of this key were surely the same from a moment (`time.time`) to the key's own.
+
+        Some file systems know only to one or two seconds when a file was changed.
+        """
+        if not key.files:
+            return True
+        return float(self._keys.lastChange(" ".join(map(str, key.files)))) / 1000 < began - SETTLED_S
+
     def listing(self, path: str) -> list[str] | None:
         """Return the files below a path, with lengths and modification times; None if there is nothing."""
         found: list[str] | None = json.loads(self._keys.listing(path))
@@ -209,7 +226,9 @@ class ResultKeys:
         settings = self._settings_of(answer["settings"])
         whole = json.dumps([answer["digest"], settings, *more])
         digest = hashlib.sha256(whole.encode()).hexdigest()
-        return ResultKey(digest, answer["portable"], tuple(answer["files"]), settings)
+        return ResultKey(
+            digest, answer["portable"], tuple(answer["files"]), settings, answer["durable"], answer["python"]
+        )
 
     def _answer(self, ask: Callable[..., str], *asked: JavaObject) -> dict[str, Any]:
         """Return what is known of a plan; functions that are met for the first time are looked at."""

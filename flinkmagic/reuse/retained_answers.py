@@ -15,14 +15,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 
 from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.reuse.durable_store import KERNEL
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+    from flinkmagic.reuse.durable_store import DurableEntry
 
 LARGEST = 2**20
 """How many bytes of memory an answer may take."""
@@ -74,6 +78,12 @@ class RetainedAnswer:
     """When it was computed."""
     used_at: float = field(default_factory=time.time)
     """When it was given last."""
+    kernel: str = KERNEL
+    """The process that computed it."""
+    stored_at: Path | None = None
+    """The file that holds it for later processes; None if none does."""
+    uses: int = 0
+    """How often it was given again, in this process."""
 
     kind = "answer"
     graph = NAME
@@ -83,6 +93,11 @@ class RetainedAnswer:
     def bytes(self) -> int:
         """How much memory it takes."""
         return len(self.pickled) + _OWN_BYTES
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return "memory, durable" if self.stored_at is not None else "memory"
 
     def value(self) -> Any:
         """Return the answer, as a new object."""
@@ -115,28 +130,43 @@ class RetainedAnswers:
         with self._lock:
             if self._retained.get(answer.key) is answer:
                 answer.used_at = time.time()
+                answer.uses += 1
                 self._retained[answer.key] = self._retained.pop(answer.key)
 
-    def add(self, key: str, what: str, answer: Any, seconds: float) -> None:
-        """Retain an answer if it is small; what was used least recently makes room for it."""
+    def add(
+        self, key: str, what: str, answer: Any, seconds: float, entry: DurableEntry | None = None
+    ) -> RetainedAnswer | None:
+        """Keep an answer if it is small; what was used least recently makes room for it.
+
+        Parameters
+        ----------
+        entry : DurableEntry, optional
+            What it was read from.
+        """
         pickled = packed(answer)
         if pickled is None:
-            return
+            return None
         with self._lock:
             former = self._retained.pop(key, None)
             self._number += former is None
             name = f"{NAME}.{self._number}" if former is None else former.name
-            self._retained[key] = RetainedAnswer(key, what, pickled, seconds, name)
+            kept = self._retained[key] = RetainedAnswer(key, what, pickled, seconds, name)
+            if entry is not None:
+                kept.made_at, kept.kernel = entry.made_at, entry.kernel
             total = sum(one.bytes for one in self._retained.values())
             while total > MOST_BYTES or len(self._retained) > MOST_ANSWERS:
                 total -= self._retained.pop(next(iter(self._retained))).bytes
+        return kept
 
     def drop(self, which: Callable[[RetainedAnswer], bool]) -> list[RetainedAnswer]:
-        """Release some answers; return what was released."""
+        """Release some answers, also for later processes; return what was released."""
         with self._lock:
             gone = [one for one in self._retained.values() if which(one)]
             for one in gone:
                 del self._retained[one.key]
+        for one in gone:
+            if one.stored_at is not None:
+                one.stored_at.unlink(missing_ok=True)
         return gone
 
 

@@ -81,8 +81,15 @@ class RetainedResult:
     """When it was computed."""
     used_at: float = field(default_factory=time.time)
     """When it was used last."""
+    uses: int = 0
+    """How often it was used again."""
     is_shrunk: bool = False
     """Whether its object is out of the heap."""
+
+    @property
+    def place(self) -> str:
+        """Where it is: what is a relation lies where Spark has room."""
+        return {"shuffle": "disk", "broadcast": "memory", "subquery": "memory"}.get(self.kind, "memory or disk")
 
 
 class RetainedResults:
@@ -127,6 +134,7 @@ class RetainedResults:
             place = (result.graph, result.key)
             if self._retained.get(place) is result:
                 result.used_at, result.is_shrunk = time.time(), False
+                result.uses += 1
                 self._retained[place] = self._retained.pop(place)
 
     def add(self, result: RetainedResult) -> None:
@@ -134,6 +142,8 @@ class RetainedResults:
         with self._lock:
             former = self._retained.pop((result.graph, result.key), None)
             result.name = former.name if former is not None else self._name_for(result)
+            if former is not None and former.computed is result.computed:
+                result.uses = former.uses
             self._retained[result.graph, result.key] = result
             self._evicted.pop(result.key, None)
             gone = [former] if former is not None and former.computed is not result.computed else []

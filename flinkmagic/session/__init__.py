@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.capture import capture
     from flinkmagic.capturing.with_options import with_options
     from flinkmagic.deployment.session_cluster import submitted_jobs
+    from flinkmagic.reuse.durable_store import durable_store
     from flinkmagic.session.actions.session_actions import SessionActions
     from flinkmagic.session.actions.session_writes import SessionWrite
     from flinkmagic.session.actions.warm_up import warm_up
@@ -29,6 +30,7 @@ _HOMES = {
     "SimulatedRun": "flinkmagic.session.simulated_run",
     "capture": "flinkmagic.capturing.capture",
     "compile": "flinkmagic.session.compiled_graph",
+    "durable_store": "flinkmagic.reuse.durable_store",
     "release_retained": "flinkmagic.session.releasing",
     "retained": "flinkmagic.session.releasing",
     "simulate_graph": "flinkmagic.session.simulated_run",

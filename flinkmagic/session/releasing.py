@@ -25,6 +25,8 @@ def retained(spark: SparkSession) -> list[RetainedResult | RetainedAnswer]:
 def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | RetainedAnswer]:
     """Release one retained result, all of one graph, or all, and return them; they are computed again when needed.
 
+    Answers that are stored for later processes are removed from their store.
+
     Parameters
     ----------
     name : str

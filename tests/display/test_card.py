@@ -27,10 +27,10 @@ def test_a_line_says_where_it_is_and_what_it_took() -> None:
          "first() · line 2 · 1,000 times · 1,000 stages · 4.0 s"),
         (CardLine("corr('a', 'b')", 2, "FINISHED", seconds=4.0, note="plain Spark: it is a stream"),
          "corr('a', 'b') · line 2 · 4.0 s · plain Spark: it is a stream"),
-        (CardLine("count()", 2, "FINISHED", seconds=0.004, answered=1, answered_at="20:41:03", saved_seconds=1.2),
+        (CardLine("count()", 2, "FINISHED", seconds=0.004, answered=1, answered_at="as at 20:41:03", saved_seconds=1.2),
          "count() · line 2 · 4 ms · answered as at 20:41:03, saved 1.2 s"),
         (CardLine("count()", 2, "FINISHED", times=2, seconds=1.0, stages=2, reused=1, answered=1,
-                    answered_at="20:41:03", saved_seconds=1.2),
+                    answered_at="as at 20:41:03", saved_seconds=1.2),
          "count() · line 2 · 2 times · 2 stages · 1.0 s · reused 1 stage · answered as at 20:41:03, saved 1.2 s"),
     ],
 )  # fmt: skip

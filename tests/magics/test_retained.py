@@ -48,7 +48,9 @@ def test_what_is_retained_is_listed_and_released(kernel) -> None:
     kernel.run(cell("listing", column="rand()"))
     listed = kernel.run("%flinkjobs listing --retained").stdout
     lines = listed.splitlines()
-    assert lines[0].split() == ["result", "kind", "name", "size", "age", "last", "used", "graph", "for"]
+    assert lines[0].split() == [
+        "result", "kind", "name", "size", "where", "age", "last", "used", "saved", "graph", "for",
+    ]  # fmt: skip
     assert lines[1].split()[:3] == ["listing.1", "shuffle", "sums"]
     assert lines[1].endswith("listing  job")
     assert "every run computes listing_out" in listed

@@ -1,10 +1,16 @@
 package flinkmagic.reuse;
 
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.conf.Configuration;
@@ -14,7 +20,8 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import scala.collection.Iterator;
 
 /**
- * The files that DataFrames have listed: by path, length and modification time.
+ * The files that DataFrames have listed: by path, length and modification time, local ones also by inode and change
+ * time. A local file that is replaced, or written to, and then given its former length and time, has others of these.
  *
  * Seen on Spark 3.5 and 4.3.
  */
@@ -24,13 +31,29 @@ public class FileListings {
     private final IdentityHashMap<Object, Object[]> listings = new IdentityHashMap<Object, Object[]>();
     private final ArrayList<PartitioningAwareFileIndex> indexes = new ArrayList<PartitioningAwareFileIndex>();
 
-    /** The number of an index, by which `changedFile` knows it, and a digest of the files that it has listed. */
+    /**
+     * The number of an index, by which `changedFile` knows it, a digest of the files that it has listed, whether all of
+     * them are stamped, and their stamps by path.
+     */
     public Object[] of(PartitioningAwareFileIndex index) throws Exception {
         Object[] known = (Object[]) listings.get(index);
         if (known == null) {
-            ArrayList lines = lines(index);
+            ArrayList<String> lines = new ArrayList<String>();
+            HashMap<Path, String> stamps = new HashMap<Path, String>();
+            boolean areStamped = true;
+            Iterator all = index.allFiles().iterator();
+            while (all.hasNext()) {
+                FileStatus file = (FileStatus) all.next();
+                String stamp = stamp(file.getPath());
+                areStamped &= stamp.length() > 0;
+                stamps.put(file.getPath(), stamp);
+                lines.add(line(file) + "|" + stamp);
+            }
             Collections.sort(lines);
-            known = new Object[] {Integer.valueOf(indexes.size()), Digests.sha(lines.toString().getBytes("UTF-8"))};
+            known = new Object[] {
+                Integer.valueOf(indexes.size()), Digests.sha(lines.toString().getBytes("UTF-8")),
+                Boolean.valueOf(areStamped), stamps
+            };
             indexes.add(index);
             listings.put(index, known);
         }
@@ -77,6 +100,7 @@ public class FileListings {
     /** The first file of an index that is no longer what was listed; empty if all are. */
     private String changedSince(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
         HashMap<Path, Object> now = new HashMap<Path, Object>();
+        HashMap<Path, String> stamps = (HashMap<Path, String>) of(index)[3];
         Iterator files = index.allFiles().iterator();
         while (files.hasNext()) {
             FileStatus file = (FileStatus) files.next();
@@ -94,11 +118,29 @@ public class FileListings {
                     return folder.toString();
                 }
             }
-            if (!line(file).equals(there.get(file.getPath().getName()))) {
+            if (!line(file).equals(there.get(file.getPath().getName()))
+                    || !stamp(file.getPath()).equals(stamps.get(file.getPath()))) {
                 return file.getPath().toString();
             }
         }
         return "";
+    }
+
+    /** When a local file of some indexes was changed last, in milliseconds since 1970, as it was when it was stamped. */
+    public long lastChange(String numbers) throws Exception {
+        long last = 0L;
+        String[] each = numbers.split(" ");
+        for (String one : each) {
+            java.util.Iterator stamps = ((HashMap) of(
+                (PartitioningAwareFileIndex) indexes.get(Integer.parseInt(one)))[3]).values().iterator();
+            while (stamps.hasNext()) {
+                String stamp = (String) stamps.next();
+                if (stamp.indexOf(' ') >= 0) {
+                    last = Math.max(last, Long.parseLong(stamp.substring(stamp.indexOf(' ') + 1)) / 1000000L);
+                }
+            }
+        }
+        return last;
     }
 
     /** As JSON the files below a path: path, length, modification time; null if there is nothing. */
@@ -124,6 +166,22 @@ public class FileListings {
             lines.add(line((FileStatus) all.next()));
         }
         return lines;
+    }
+
+    /** The inode and the change time of a local file; empty for others, and where there are none (Windows). */
+    private static String stamp(Path path) throws Exception {
+        if (!"file".equals(path.toUri().getScheme())) {
+            return "";
+        }
+        try {
+            Map seen = Files.readAttributes(
+                new File(path.toUri().getPath()).toPath(), "unix:ino,ctime", new LinkOption[0]);
+            return seen.get("ino") + " " + ((FileTime) seen.get("ctime")).to(TimeUnit.NANOSECONDS);
+        } catch (NoSuchFileException gone) {
+            return "gone";
+        } catch (UnsupportedOperationException other) {
+            return "";
+        }
     }
 
     private static String line(FileStatus file) {

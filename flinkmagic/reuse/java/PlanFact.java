@@ -7,6 +7,13 @@ public class PlanFact {
     public String digest;
     public String reason;
     public boolean portable = true;
+
+    /** Whether all that the digest was made from can be seen in files and settings, also days later. */
+    public boolean durable = true;
+
+    /** Whether Python functions of the user's are run. */
+    public boolean runsPython = false;
+
     public final LinkedHashSet<Integer> files = new LinkedHashSet<Integer>();
 
     public void refuse(String why) {
@@ -17,6 +24,8 @@ public class PlanFact {
 
     public void merge(PlanFact part) {
         portable = portable && part.portable;
+        durable = durable && part.durable;
+        runsPython = runsPython || part.runsPython;
         files.addAll(part.files);
         if (part.reason != null) {
             refuse(part.reason);

@@ -70,7 +70,7 @@ import scala.collection.Iterator;
  * of value that may occur there is named here; a plan that holds anything else, or an expression that Spark calls
  * nondeterministic, has a reason instead of a digest. Catalyst's canonical plan would not do: it leaves the ids of some
  * aggregates as they are, and drops the names of columns, which mapInPandas and applyInPandas pass to the user's code.
- * Files count by path, length and modification time as the DataFrame listed them. Python functions count by a
+ * Files count as the DataFrame listed them (`FileListings`). Python functions count by a
  * fingerprint that Python computes. Cached relations and RDDs count by the identity of the object, and persisted RDDs
  * also by how often they were unpersisted.
  *
@@ -105,6 +105,14 @@ public class PlanKeys {
         "RandStr", "Shuffle", "SparkPartitionID", "Uniform", "Uuid"
     };
 
+    /** Formats of Spark's own that read nothing but the listed files, and no code or schema from elsewhere. */
+    private static final String[] DURABLE_FORMATS = {
+        "BinaryFileFormat", "CSVFileFormat", "JsonFileFormat", "OrcFileFormat", "ParquetFileFormat", "TextFileFormat"
+    };
+
+    /** Classes of Spark's for functions that read a schema from elsewhere, or code that users bring. */
+    private static final Pattern OF_USERS = Pattern.compile("org\\.apache\\.spark\\.sql\\.(avro|hive|protobuf)\\..*");
+
     /** What Spark notes about the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
@@ -129,14 +137,20 @@ public class PlanKeys {
         return listings.changedFile(numbers, PERSISTED.context().hadoopConfiguration());
     }
 
+    /** When a local file of some indexes was changed last, in milliseconds since 1970. */
+    public long lastChange(String numbers) throws Exception {
+        return listings.lastChange(numbers);
+    }
+
     /** As JSON the files below a path: path, length, modification time; null if there is nothing. */
     public String listing(String root) throws Exception {
         return FileListings.listing(root, PERSISTED.context().hadoopConfiguration());
     }
 
     /**
-     * As JSON: digest or reason, whether it means the same in another process, the numbers of its file indexes, that of
-     * its settings, and the digests of functions that are not known.
+     * As JSON: digest or reason, whether it means the same in another process, whether it does also days later, whether
+     * Python functions are run, the numbers of its file indexes, that of its settings, and the digests of functions that
+     * are not known.
      */
     public String keyOf(SparkPlan plan) throws Exception {
         rules(false, false);
@@ -163,6 +177,8 @@ public class PlanKeys {
         Map answer = new LinkedHashMap();
         answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
         answer.put("portable", Boolean.valueOf(fact.portable));
+        answer.put("durable", Boolean.valueOf(fact.portable && fact.durable));
+        answer.put("python", Boolean.valueOf(fact.runsPython));
         answer.put("files", new ArrayList(fact.files));
         answer.put("unknown", new ArrayList(unknown.keySet()));
         return answer;
@@ -261,6 +277,7 @@ public class PlanKeys {
 
     private void writeArguments(Product product, StringBuilder out, PlanFact fact) throws Exception {
         out.append(product.getClass().getName()).append('(');
+        fact.durable = fact.durable && !OF_USERS.matcher(product.getClass().getName()).matches();
         if (product instanceof LogicalPlan && writeLogically((LogicalPlan) product, out, fact)) {
             return;
         }
@@ -354,7 +371,8 @@ public class PlanKeys {
             fact.merge(part);
             out.append("plan ").append(part.digest);
         } else if (value instanceof Expression && isOneOf(value, BY_ORDER)) {
-            fact.portable = false;  // plain Spark may give each of several orders: these rows are one that it gave
+            // Plain Spark may give each of several orders: these rows are one that it gave.
+            fact.portable = fact.portable && ofAnswer;
             writeStructure(value, out, fact);
         } else if (value instanceof Expression && !isDeterministic((Expression) value)) {
             fact.refuse(Digests.shortened(((Expression) value).sql()) + " is nondeterministic");
@@ -373,7 +391,9 @@ public class PlanKeys {
         } else if (value instanceof ExprId) {
             out.append('#').append(columns.nameOf((ExprId) value));
         } else if (value instanceof Class) {
-            Digests.text("class", ((Class) value).getName(), out);
+            String name = ((Class) value).getName();
+            fact.durable = fact.durable && name.matches("(java|scala|org\\.apache\\.spark)\\..*");
+            Digests.text("class", name, out);
         } else if (!writeData(value, out, fact) && !writeSource(value, out, fact)) {
             writeStructure(value, out, fact);
         }
@@ -447,6 +467,7 @@ public class PlanKeys {
         } else if (value instanceof FileIndex) {
             files((FileIndex) value, out, fact);
         } else if (value instanceof FileFormat) {
+            fact.durable = fact.durable && isOneOf(value, DURABLE_FORMATS);
             Digests.text("format", value.getClass().getName(), out);
         } else if (value instanceof InMemoryRelation) {
             cached(((InMemoryRelation) value).cacheBuilder(), out, fact);
@@ -540,6 +561,7 @@ public class PlanKeys {
 
     private void function(PythonFunction function, StringBuilder out, PlanFact fact) throws Exception {
         scala.collection.Seq code = (scala.collection.Seq) (Object) function.command();
+        fact.runsPython = true;
         byte[] command = (byte[]) code.toArray(scala.reflect.ClassTag$.MODULE$.Byte());
         String digest = Digests.sha(command);
         PlanFact known = (PlanFact) functions.get(digest);
@@ -566,6 +588,7 @@ public class PlanKeys {
         }
         Object[] known = listings.of((PartitioningAwareFileIndex) index);
         fact.files.add((Integer) known[0]);
+        fact.durable = fact.durable && ((Boolean) known[2]).booleanValue();
         Digests.text("files", (String) known[1], out);
         out.append(index.rootPaths().toString());
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from flinkmagic.reuse.durable_store import KERNEL
+
 if TYPE_CHECKING:
     from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
@@ -44,12 +46,19 @@ class ActionReport:
     """How long the reused stages once took; or the whole action, if it was answered as before."""
     kept_at: float = 0.0
     """When the answer was computed, if it was answered as before; else 0."""
+    kernel: str = KERNEL
+    """The process that has computed the answer."""
     graph: ActionGraph | None = None
     """Holds the job."""
     status: str = "FINISHED"
     """FINISHED, FAILED or CANCELED."""
     note: str = ""
     """What else the user should know."""
+
+    @property
+    def is_from_other_kernel(self) -> bool:
+        """Whether another process has computed the answer."""
+        return self.kernel != KERNEL
 
     @property
     def is_one_stage(self) -> bool:

@@ -7,6 +7,8 @@
 4. An action that is called for its effects is always carried out. So is one whose query would fill a cache of the
    user's, is observed, or is followed by a query listener.
 5. If something of ours fails here, the action is carried out, and a line says so, once for each SparkContext.
+6. With a durable store, what is kept is also stored, by a key that holds in later processes (`durable_keys`), and what
+   is not kept is looked for there. It is made with the schema of this process's query, and is then kept.
 """
 
 from __future__ import annotations
@@ -25,13 +27,19 @@ from weakref import WeakSet
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import not_known
 from flinkmagic.errors.base import is_from_signal
+from flinkmagic.reuse.durable_keys import durable_keys
+from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_answers import retained_answers
+from flinkmagic.reuse.stored_answers import FRAME, ROWS, NotExactError, read, written
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql.types import StructType
 
     from flinkmagic.capturing.capture_listener import ActionCall
+    from flinkmagic.reuse.durable_store import DurableStore
+    from flinkmagic.reuse.retained_answers import RetainedAnswer
 
 _LOG = logging.getLogger(__name__)
 
@@ -70,13 +78,16 @@ class AskedAnswer:
         The key of the DataFrame's rows.
     """
 
-    def __init__(self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey) -> None:
-        self._store = retained_answers(call.df.sparkSession.sparkContext)
+    def __init__(
+        self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey, durable: DurableStore | None = None
+    ) -> None:
+        self._store, self._durable = retained_answers(call.df.sparkSession.sparkContext), durable
         self._keys, self._rows, self._key = keys, rows, key
         self._shown: list[str] = []
+        self._asked_at = time.time()
         self.call = replace(call, original=self._showing(call.original)) if call.method == "show" else call
         """The action to run if no answer is known."""
-        kept = self._store.find(key)
+        kept = self._store.find(key) or self._stored()
         self.known = kept if kept is not None and not keys.changed_file(rows.files) else None
         """What was answered before; None if that is not known, or no longer right."""
 
@@ -97,11 +108,55 @@ class AskedAnswer:
                 answer = self._shown[-1]
             again = asked(self.call)
             if again is not None and again._key == self._key and not again._keys.changed_file(again._rows.files):
-                self._store.add(self._key, self.call.text, answer, seconds)
+                kept = self._store.add(self._key, self.call.text, answer, seconds)
+                is_settled = self._durable is not None and self._keys.settled(self._rows, self._asked_at)
+                if kept is not None and self._durable is not None and is_settled:
+                    self._store_later(kept, self._durable)
         except Exception as error:
             if is_from_signal(error):
                 raise
             say_not_known(self.call, error)
+
+    def _stored(self) -> RetainedAnswer | None:
+        """Return what another process has stored, which is kept from now on."""
+        if self._durable is None:
+            return None
+        key = self._durable_key()
+        entry = self._durable.find(key) if key is not None else None
+        if entry is None:
+            return None
+        try:
+            answer = read(entry.content, self.call.method, self._schema)
+        except NotExactError as error:
+            self._durable.drop_damaged(entry.key, error)
+            return None
+        kept = self._store.add(self._key, self.call.text, answer, entry.seconds, entry)
+        if kept is not None:
+            kept.stored_at = self._durable.path(entry.key)
+        return kept
+
+    def _store_later(self, kept: RetainedAnswer, durable: DurableStore) -> None:
+        """Let an answer that was just computed be stored; the copy that is kept is this process's own."""
+        key, method, schema = self._durable_key(), self.call.method, self._schema
+        if key is None:
+            return
+
+        def make() -> DurableEntry | None:
+            try:
+                content = written(kept.value(), method, schema)
+            except NotExactError as reason:
+                _LOG.debug("%s is not stored: %s", kept.what, reason)
+                return None
+            return DurableEntry(key, kept.what, kept.seconds, kept.made_at, content)
+
+        durable.store_later(make, kept.seconds, lambda: setattr(kept, "stored_at", durable.path(key)))
+
+    def _durable_key(self) -> str | None:
+        return durable_keys(self.call.df.sparkSession.sparkContext).of(self._rows)
+
+    @property
+    def _schema(self) -> StructType | None:
+        return self.call.df.schema if self.call.method in ROWS or self.call.method == FRAME else None
 
     def _showing(self, original: Any) -> Any:
         """Wrap `show` so that what it prints is noted."""
@@ -114,8 +169,14 @@ class AskedAnswer:
         return show
 
 
-def asked(call: ActionCall) -> AskedAnswer | None:
-    """Return the answer that an action asks for; None if it has no key."""
+def asked(call: ActionCall, durable: DurableStore | None = None) -> AskedAnswer | None:
+    """Return the answer that an action asks for; None if it has no key.
+
+    Parameters
+    ----------
+    durable : DurableStore, optional
+        Where answers are stored for later processes.
+    """
     if call.method not in _METHODS or (call.method == "show" and not hasattr(call.df, "_show_string")):
         return None
     arguments = _text_of_arguments(call)
@@ -126,7 +187,7 @@ def asked(call: ActionCall) -> AskedAnswer | None:
     if isinstance(rows, NoKey):
         _LOG.debug("the answer of %s has no key: %s", call.text, rows.reason)
         return None
-    return AskedAnswer(call, rows.digest, keys, rows)
+    return AskedAnswer(call, rows.digest, keys, rows, durable)
 
 
 def say_not_known(call: ActionCall, error: Exception) -> None:
@@ -157,8 +218,11 @@ def _is_plain(value: Any) -> bool:
 def _shaped_by(method: str) -> Sequence[str]:
     """Return what in this process shapes an answer: Spark's timestamps become Python's local time."""
     zone = [os.environ.get("TZ", ""), *time.tzname, str(time.timezone)]
-    pandas = sys.modules.get("pandas")
-    if method != "toPandas" or pandas is None:
+    if method != "toPandas":
+        return zone
+    try:
+        import pandas  # as the action is about to
+    except ImportError:  # which the action says
         return zone
     known = pandas.describe_option(_print_desc=False)
     return [*zone, *(str(pandas.get_option(one)) for one in _PANDAS_OPTIONS if f"{one} " in known)]

@@ -2,8 +2,11 @@
 
 Spark reads one file or all of them to find the columns of Parquet, JSON and CSV. If a cell reads the same files again,
 the DataFrame is made with the schema that was inferred before, which reads nothing. The user gets it only if its query
-equals the former one: in the files (by path, length and modification time), the options, the settings and the columns.
-Else the call is made as it is.
+equals the former one: in the files (by path, length and modification time, local ones also by inode and change time),
+the options, the settings and the columns. Else the call is made as it is.
+
+With a durable store, later processes find schemas, too, by how the files were read. A stored one is used by the same
+rule. A type of the user's names a module to import: schemas with one are neither stored nor read.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +24,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from flinkmagic.capturing.writes.writer_calls import declared_field
+from flinkmagic.reuse.durable_keys import durable_keys
+from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKeys
 from flinkmagic.reuse.retained_answers import retained_answers
 
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.capture_listener import ReadCall
+    from flinkmagic.reuse.durable_store import DurableStore
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,10 +49,18 @@ class KnownSchema:
 
     schema: StructType
     digest: str
+    is_durable: bool = False
+    """Whether the key holds in later processes."""
 
 
-def read_files(call: ReadCall) -> DataFrame:
-    """Make a DataFrame of files as plain PySpark does, but infer no schema that is known."""
+def read_files(call: ReadCall, durable: DurableStore | None = None) -> DataFrame:
+    """Make a DataFrame of files as plain PySpark does, but infer no schema that is known.
+
+    Parameters
+    ----------
+    durable : DurableStore, optional
+        Where schemas are stored for later processes.
+    """
     try:
         name = _name_of(call)
     except Py4JError as error:  # the call finds out by itself what is wrong
@@ -53,17 +68,25 @@ def read_files(call: ReadCall) -> DataFrame:
         name = None
     if name is None:
         return call.run_plainly()
-    known = retained_answers(call.reader._spark.sparkContext).schemas
+    sc = call.reader._spark.sparkContext
+    known = retained_answers(sc).schemas
+    stored_as = durable_keys(sc).of_text(name) if durable is not None else ""
     former: KnownSchema | None = known.pop(name, None)
+    if former is None and durable is not None:
+        former = _stored(durable, stored_as)
     if former is not None:
         made = _made_with(call, former)
         if made is not None:
             known[name] = former
             return made
+    began = time.time()
     df = call.run_plainly()
-    found = _schema_of(df)
+    seconds = time.time() - began
+    found = _schema_of(df, began)
     if found is not None:
         known[name] = found
+        if durable is not None and found.is_durable:
+            durable.store_later(lambda: _entry(stored_as, call.method, found, seconds), seconds)
         while len(known) > _MOST:
             known.pop(next(iter(known)), None)
     return df
@@ -113,14 +136,53 @@ def _schema_given(call: ReadCall, schema: StructType) -> Iterator[None]:
         field.set(jreader, before)
 
 
-def _schema_of(df: DataFrame) -> KnownSchema | None:
-    """Return the schema that Spark has inferred, if the files are still those that it was inferred from."""
+def _schema_of(df: DataFrame, began: float) -> KnownSchema | None:
+    """Return the schema that Spark has inferred, if the files are still those that it was inferred from.
+
+    Parameters
+    ----------
+    began : float
+        When Spark began to infer it (`time.time`).
+    """
     try:
         keys = ResultKeys(df.sparkSession.sparkContext)
         key = keys.of_read(df._jdf.queryExecution())
         if isinstance(key, NoKey) or not key.files or keys.changed_file(key.files):
             return None
-        return KnownSchema(df.schema, key.digest)
+        return KnownSchema(df.schema, key.digest, key.is_durable and keys.settled(key, began))
     except Py4JError as error:  # to know a schema only saves work
         _LOG.debug("a schema is not kept: %s", error)
         return None
+
+
+def _entry(key: str, method: str, known: KnownSchema, seconds: float) -> DurableEntry | None:
+    """Return what is stored of a schema; None if it would not be read as the same."""
+    content = json.dumps({"schema": known.schema.jsonValue(), "digest": known.digest}).encode()
+    again = _read(content)
+    if again is None or again.schema != known.schema:
+        return None
+    return DurableEntry(key, f"{method}()", seconds, time.time(), content)
+
+
+def _stored(durable: DurableStore, key: str) -> KnownSchema | None:
+    """Return a schema that another process has stored."""
+    entry = durable.find(key)
+    return None if entry is None else _read(entry.content)
+
+
+def _read(content: bytes) -> KnownSchema | None:
+    try:
+        told = json.loads(content)
+        if _names_a_class(told):
+            return None
+        return KnownSchema(StructType.fromJson(told["schema"]), str(told["digest"]))
+    except (LookupError, RecursionError, TypeError, ValueError) as error:
+        _LOG.debug("a stored schema is of no use: %s", error)
+        return None
+
+
+def _names_a_class(told: object) -> bool:
+    """Return whether JSON of a schema holds a type of the user's, which PySpark would import."""
+    if isinstance(told, dict):
+        return "udt" in told.values() or "pyClass" in told or any(map(_names_a_class, told.values()))
+    return isinstance(told, list) and any(map(_names_a_class, told))

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
+    from flinkmagic.reuse.durable_store import DurableStore
     from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
 
@@ -93,11 +94,18 @@ class SessionActions:
     ----------
     options : JobOptions, optional
         By default ``retain="session"``, and the defaults otherwise.
+    durable : DurableStore, optional
+        Where small answers, and inferred schemas, are stored for later processes, and found.
     """
 
-    def __init__(self, options: JobOptions | None = None, listener: ActionListener | None = None) -> None:
+    def __init__(
+        self,
+        options: JobOptions | None = None,
+        listener: ActionListener | None = None,
+        durable: DurableStore | None = None,
+    ) -> None:
         self._options = options or JobOptions(retain="session")
-        self._listener = listener
+        self._listener, self._durable = listener, durable
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
         """Oldest first."""
 
@@ -114,7 +122,8 @@ class SessionActions:
         if question.known is not None:
             answer, known = question.give(), question.known
             Ledger.of(call.df.sparkSession.sparkContext).note(time.monotonic() - started, known.seconds)
-            self._note(replace(report, kept_at=known.made_at, saved_seconds=known.seconds), started)
+            known_by = replace(report, kept_at=known.made_at, saved_seconds=known.seconds, kernel=known.kernel)
+            self._note(known_by, started)
             return answer
         answer = self._carry_out(question.call, report, started)
         question.keep(answer, time.monotonic() - started)
@@ -122,14 +131,14 @@ class SessionActions:
 
     def read(self, call: ReadCall) -> DataFrame:
         """Make a DataFrame of files; schemas inferred before are reused (`known_schemas`)."""
-        return read_files(call) if self._options.retain == "session" else call.run_plainly()
+        return read_files(call, self._durable) if self._options.retain == "session" else call.run_plainly()
 
     def _asked(self, call: ActionCall) -> AskedAnswer | Exception | None:
         """Return the answer that an action asks for; None if it has no key, or the error if the look-up failed."""
         if self._options.retain != "session":
             return None
         try:
-            return asked(call)
+            return asked(call, self._durable)
         except Exception as error:  # the action itself raises what is wrong
             if is_from_signal(error):
                 raise

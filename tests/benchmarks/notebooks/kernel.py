@@ -28,7 +28,7 @@ spark.sparkContext.setLogLevel("OFF")
 sc = spark.sparkContext
 spark.range(10).groupBy("id").count().count()
 """
-MODE = "%load_ext flinkmagic\n%flinkgraph on\n"
+MODE = "%load_ext flinkmagic\n%flinkgraph on {}\n"
 _UNSTABLE = (
     (re.compile(r"0x[0-9a-f]+"), "0x"),
     (re.compile(r"#\d+L?"), "#N"),
@@ -109,15 +109,21 @@ class NotebookKernel:
         Whether the session mode is on.
     memory : str
         The driver's.
+    durable : str
+        The options of the session mode that make its answers durable.
+    folder : Path, optional
+        The kernel's folder, which stays, to be used by another one with its data; by default a new one.
     """
 
-    def __init__(self, data: Path, *, on: bool, memory: str) -> None:
-        self._data, self._on, self._memory = data, on, memory
+    def __init__(self, data: Path, *, on: bool, memory: str, durable: str = "", folder: Path | None = None) -> None:
+        self._data, self._on, self._memory, self._durable = data, on, memory, durable
+        self._stays = folder is not None
+        self._folder = folder or Path(tempfile.mkdtemp(dir=data.parent))
 
     def __enter__(self) -> NotebookKernel:
-        self._folder = Path(tempfile.mkdtemp(dir=self._data.parent))
-        # Links, because writing copies would go on while the first cells run.
-        shutil.copytree(self._data, self._folder / "data", copy_function=os.link)
+        if not (self._folder / "data").exists():
+            # Links, because writing copies would go on while the first cells run.
+            shutil.copytree(self._data, self._folder / "data", copy_function=os.link)
         self._manager = KernelManager(kernel_name="python3")
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         # A fixed seed of hashes: sets would print in another order.
@@ -132,7 +138,7 @@ class NotebookKernel:
         self._client = self._manager.client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=CELL_S)
-        [started] = self.run([STARTED.format(memory=self._memory) + (MODE if self._on else "")])
+        [started] = self.run([STARTED.format(memory=self._memory) + (MODE.format(self._durable) if self._on else "")])
         if started.error:
             raise RuntimeError(f"the session did not start: {started.error}")
         return self
@@ -145,7 +151,8 @@ class NotebookKernel:
         _, lingering = psutil.wait_procs(processes, timeout=30)
         for process in lingering:
             process.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if not self._stays:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, cells: Sequence[str]) -> list[NotedCell]:
         """What each cell left."""

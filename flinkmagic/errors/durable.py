@@ -1,0 +1,36 @@
+"""What is said of results that outlive their process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flinkmagic.errors.base import UserError, first_line
+
+
+def damaged(path: str, why: Exception) -> str:
+    """Return the line about a stored result that is not as it was written."""
+    return f"A stored result was damaged ({why}) and is removed; it is computed again: {path}"
+
+
+def not_stored(folder: str, cause: Exception) -> str:
+    """Return the line about results that could not be stored."""
+    why = first_line(cause)
+    return f"Results are not stored in {folder} ({why}). The same may hold for later ones; this is said once."
+
+
+@dataclass(eq=False)
+class FolderRefusedError(UserError):
+    """A folder that results cannot be stored in."""
+
+    folder: str
+    cause: Exception
+
+    def __str__(self) -> str:
+        return f"Results cannot be stored in {self.folder} ({first_line(self.cause)}). Name another folder."
+
+
+@dataclass(eq=False)
+class DurableWithoutSessionError(UserError):
+    """Options of durable results for something else than the session mode."""
+
+    template = "--durable and --durable-bytes belong to the session mode: %flinkgraph on --durable DIR"

@@ -1,0 +1,125 @@
+"""Ordinary notebooks run again in a new kernel, with answers that the first one has stored.
+
+A notebook of the benchmark `notebooks` runs in a kernel with the session mode on, in one that also stores small
+answers, and again, in the folder of that one, in a third; what the cells wrote is gone by then, as their first run
+expects. All cells are timed, without the one that starts the session. Each kernel is killed 2 s after its last cell.
+
+Figures:
+
+- `restart_ratio`: seconds of the third run to the second, the geometric mean over the notebooks; `restart_NAME` of
+  each.
+- `first_ratio`: seconds of the second run to the first, likewise.
+- `hit_ms`: from when the first cell of a kernel is sent until it has the rows that another one stored, of nearly 1 MiB.
+- `stale`: changes between two processes after which a stored answer was given, or another answer than plain Spark's,
+  of `changes`; `missed`: changes that do not matter after which none was given, of `others`
+  (`tests.session.actions.test_durable_answers`).
+- `differ`: cells that leave another output in the third run than in the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+from tests.benchmarks.notebooks import QUICK, make_data
+from tests.benchmarks.notebooks.kernel import NotebookKernel, NotedCell
+from tests.benchmarks.notebooks.notebook import Notebook, load, names
+from tests.session.actions import test_durable_answers as mutations
+
+PAUSE = "import time\ntime.sleep(2)"
+"""What a user leaves at least before a kernel is restarted."""
+LARGE = "spark.range(0, 6_000, 1, 2).selectExpr('id', 'id * 3 AS m').orderBy('m').collect()[-1]"
+"""Rows of nearly 1 MiB, which are kept."""
+
+
+def seconds(cells: list[NotedCell]) -> float:
+    return sum(cell.seconds for cell in cells)
+
+
+def run(data: Path, cells: tuple[str, ...], memory: str, folder: Path, *, durable: str) -> list[NotedCell]:
+    """Run cells in a kernel in a folder; only its data and what it has stored stay there."""
+    folder.mkdir(exist_ok=True)
+    with NotebookKernel(data, on=True, memory=memory, durable=durable, folder=folder) as kernel:
+        done = kernel.run(cells)
+        kernel.run((PAUSE,))
+    for path in folder.iterdir():
+        if path.name not in ("data", "stored"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return done
+
+
+def restarts(data: Path, notebook: Notebook, memory: str) -> tuple[float, float, int]:
+    """Return the ratios of a restart and of the first run, and how many outputs differ."""
+    folder = data.parent / notebook.name
+    plain = run(data, notebook.cells, memory, folder, durable="")
+    first = run(data, notebook.cells, memory, folder, durable="--durable stored")
+    again = run(data, notebook.cells, memory, folder, durable="--durable stored")
+    shutil.rmtree(folder)
+    differ = [
+        number
+        for number, (one, other) in enumerate(zip(plain, again, strict=True))
+        if number not in notebook.unordered and not one.same_output(other)
+    ]
+    restart, cost = seconds(again) / seconds(first), seconds(first) / seconds(plain)
+    print(f"{notebook.name}: restart/first {restart:.3f}, first/plain {cost:.3f}, differ {differ}", flush=True)
+    for number in differ:
+        print(f"  [{number}] {plain[number].text!r:.300} {plain[number].error} | {again[number].text!r:.300} "
+              f"{again[number].error}", flush=True)  # fmt: skip
+    return restart, cost, len(differ)
+
+
+def hit_ms(data: Path, memory: str) -> float:
+    folder = data.parent / "hit"
+    run(data, (LARGE,), memory, folder, durable="--durable stored")
+    found = [run(data, (LARGE,), memory, folder, durable="--durable stored")[0] for _ in range(3)]
+    if not all("another kernel" in cell.shown for cell in found):
+        raise RuntimeError(f"the rows were not stored: {found[0].shown}")
+    return 1000 * statistics.median(cell.seconds for cell in found)
+
+
+def mutated(folder: Path) -> dict[str, int]:
+    """Try what changes, and what does not matter, between two processes."""
+    told = {}
+    for name, cases in (("changes", mutations.CHANGES), ("others", mutations.NOTHING)):
+        at = folder / name
+        changed = mutations.in_two_kernels(at, cases)
+        told[name] = len(cases)
+        wrong = [one for one, answer in changed.items() if answer["answer"] != answer["plain"]]
+        if name == "changes":
+            stale = {*wrong, *(one for one, answer in changed.items() if answer["is_other_s"])}
+            told["stale"] = len(stale)
+        else:
+            told["stale"] += len(wrong)
+            told["missed"] = sum(not answer["is_other_s"] for answer in changed.values())
+    return told
+
+
+def main(arguments: list[str]) -> dict[str, float | int]:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks durable")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names())}; seven, if none is given")
+    parser.add_argument("--memory", default="2g", help="the driver's memory (%(default)s)")
+    options = parser.parse_args(arguments)
+    chosen = options.names or QUICK
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        make_data(data)
+        found = {name: restarts(data, load(name), options.memory) for name in chosen}
+        hit = hit_ms(data, options.memory)
+        told = mutated(Path(folder) / "mutations")
+
+    def mean(place: int) -> float:
+        return round(math.exp(statistics.fmean(math.log(one[place]) for one in found.values())), 3)
+
+    return {
+        "restart_ratio": mean(0),
+        "first_ratio": mean(1),
+        "hit_ms": round(hit, 1),
+        **told,
+        "differ": sum(one[2] for one in found.values()),
+        "notebooks": len(found),
+        **{f"restart_{name}": round(one[0], 3) for name, one in found.items()},
+    }

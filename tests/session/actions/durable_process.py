@@ -1,0 +1,58 @@
+"""A kernel of its own with a durable store: runs cells, and says what they answered. Started by `test_durable_answers`.
+
+It reads from its standard input, as JSON: the store's folder, the master, and for each cell its name, its settings, and
+its lines.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from flinkmagic.local_spark import local_session
+from flinkmagic.reuse import durable_store
+from tests.session.actions.conftest import Session
+
+
+def run(spark, store, cell):
+    """Run a cell that defines `answer`; return what it and plain Spark answer, and whose answer it is."""
+    for name, value in cell["settings"].items():
+        spark.conf.set(name, value)
+    session = Session(spark, durable=store)
+    session.knows_schemas = True
+    session.namespace["__name__"] = "__main__"
+    if cell["first"]:
+        session.plain(cell["first"])
+    answer, text = session.cell(cell["source"]), ""
+    report = session.report
+    if cell["method"] == "toPandas":
+        text = f"{dict(answer.dtypes)} {answer.to_dict()}"
+    told = {
+        "answer": text or repr(answer),
+        "is_other_s": report.is_from_other_kernel,
+        "saved": report.saved_seconds,
+    }
+    plain = session.plain(cell["source"])
+    told["plain"] = f"{dict(plain.dtypes)} {plain.to_dict()}" if cell["method"] == "toPandas" else repr(plain)
+    for name in cell["settings"]:
+        spark.conf.unset(name)
+    return told
+
+
+def main():
+    given = json.load(sys.stdin)
+    durable_store.WRITE_S = -1e9  # whatever it costs
+    store = durable_store.durable_store(given["folder"])
+    spark = local_session(
+        master=given["master"],
+        config={"spark.ui.enabled": "false", "spark.driver.memory": "700m", **given.get("config", {})},
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    answers = {cell["name"]: run(spark, store, cell) for cell in given["cells"]}
+    assert store.wait(60)
+    print(json.dumps(answers), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
