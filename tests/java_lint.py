@@ -3,8 +3,8 @@
 Spark's own Janino compiles them when they are needed, and tells less: it infers no types and warns of nothing. What
 javac says of raw types is left out: most come from Scala's signatures, which Janino does not read, so that the casts
 which javac then finds redundant are needed, too; and what it misses of the jars' own annotations. Two files are not
-whole before they are compiled: ``SessionQuery`` is filled with the arguments of the running Spark, ``ExecutorWatch`` is
-the body of a class.
+whole before they are compiled: ``SessionQuery`` is filled with the arguments of the running Spark, and
+``PythonWorkerWatch`` is the body of a class.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pyspark
 
 SOURCES = Path(__file__).parents[1] / "flinkmagic"
-NOT_WHOLE = ("SessionQuery", "ExecutorWatch")
+NOT_WHOLE = ("SessionQuery", "PythonWorkerWatch")
 LINT = "all,-path,-classfile,-rawtypes,-unchecked,-cast,-deprecation"
 
 

@@ -1,5 +1,6 @@
 """Shows the card under a cell of the session mode: what its actions and writes took, and are taking.
 
+What a line says is `display.card.CardLine`'s, and what fills it in while it runs is in `live_lines`.
 A card is shown when something has happened, on the thread on which it has; but not twice within `UPDATE_S`, and not for
 what is compiled within `COMPILE_S`. Updates left for later, and the progress of what runs, are shown by one thread that
 all cards share (`_Clock`): a loop may have thousands of actions, and most are over in some milliseconds.
@@ -19,7 +20,7 @@ from IPython.display import DisplayHandle, display
 
 from flinkmagic.capturing.hooks.current import outside_captures
 from flinkmagic.display.card import CardLine, card_bundle
-from flinkmagic.magics.card_lines import Act, LiveLine
+from flinkmagic.magics.live_lines import Act, LiveLine
 from flinkmagic.magics.newest import Newest
 from flinkmagic.magics.terminal import RewrittenLine
 

@@ -14,7 +14,7 @@ from pyspark import InheritableThread
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.deployment.stages.python_workers import ExecutorWatch
+from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch
 from tests.deployment.own_sessions import FOLDER, rows, session, told
 
 
@@ -138,7 +138,7 @@ spared = cancelled_by_the_user(one.mapInArrow(waiting, "id long"), FOLDER / "go"
 spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
 found = store.jobsList(None)
 every = [found.apply(number) for number in range(found.size())]
-watch = ExecutorWatch.of(sc)
+watch = PythonWorkerWatch.of(sc)
 reached = sorted(watch._asked), sorted(watch._missed), watch._is_refused
 
 print(

@@ -16,7 +16,7 @@ from flinkmagic.reuse import java_classes as reuse
 PACKAGE = Path(capturing.__file__).parents[2]
 HOMES = (capturing, deployment, planning, reuse)
 # Its source is inserted into a query's code, which executors compile (`python_workers`).
-BODY = "ExecutorWatch"
+BODY = "PythonWorkerWatch"
 
 
 def _own(classes: DriverClasses) -> DriverClasses:

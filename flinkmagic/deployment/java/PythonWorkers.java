@@ -15,8 +15,8 @@ import org.apache.spark.TaskContext;
  * A task that waits for its Python worker does not notice that it was interrupted. Spark's own monitor thread of such a
  * worker looks every 2 seconds, then waits spark.python.task.killTimeout (2 s), then destroys the worker. Here the same
  * method of that thread is called immediately. It sees the tasks of the JVM in which it runs: the driver's in local
- * mode, an executor's if ExecutorWatch.java calls it. Janino loads all that the methods of a named class mention, and
- * some of that is in no jar of Spark's (protobuf, of SparkEnv): so as few of Spark's classes as possible are named
+ * mode, an executor's if PythonWorkerWatch.java calls it. Janino loads all that the methods of a named class mention,
+ * and some of that is in no jar of Spark's (protobuf, of SparkEnv): so as few of Spark's classes as possible are named
  * here.
  */
 public class PythonWorkers {

@@ -5,10 +5,10 @@ such a worker live for 2 to 4 seconds (``BasePythonRunner.MonitorThread``). Spar
 immediately here (``java/PythonWorkers.java``), in the JVM that runs the task:
 
 - In local mode that is the driver's.
-- On a cluster a thread on each executor does it (``java/ExecutorWatch.java``). Its source travels in a Spark job with a
-  task for each executor, as does the source that Spark generates for a query, and is compiled there: no jar is added to
-  the session. The job goes to Spark before a stage with Python workers does, for the executors that exist then; nothing
-  waits for it, and only the time of a cancellation depends on it.
+- On a cluster a thread on each executor does it (``java/PythonWorkerWatch.java``). Its source travels in a Spark job
+  with a task for each executor, as does the source that Spark generates for a query, and is compiled there: no jar is
+  added to the session. The job goes to Spark before a stage with Python workers does, for the executors that exist
+  then; nothing waits for it, and only the time of a cancellation depends on it.
 
 Executors that come later or have no free slot at that time, and a JVM whose Spark has no such method, keep Spark's own
 time. So does a task of several Python functions in a row on a Spark that does not know whether a worker was returned by
@@ -50,7 +50,7 @@ WATCH_TAG = "flinkmagic-watch"
 def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) -> None:
     """End the workers of cancelled tasks under a tag, on its own thread; `is_over` says when no task is left.
 
-    Nothing is left to do on a cluster, see `ExecutorWatch`, or if the session is gone.
+    Nothing is left to do on a cluster, see `PythonWorkerWatch`, or if the session is gone.
     """
     try:
         if not sc._jsc.sc().isLocal():
@@ -73,7 +73,7 @@ def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) 
     threading.Thread(target=look, name=f"{tag}-python-workers", daemon=True).start()
 
 
-class ExecutorWatch:
+class PythonWorkerWatch:
     """Makes the executors of a cluster end the Python workers of interrupted tasks; from any thread.
 
     One for each SparkContext, see `of`.
@@ -88,9 +88,9 @@ class ExecutorWatch:
 
     @staticmethod
     @kept_for_context
-    def of(sc: SparkContext) -> ExecutorWatch:
+    def of(sc: SparkContext) -> PythonWorkerWatch:
         """Return the instance of a session's SparkContext."""
-        return ExecutorWatch()
+        return PythonWorkerWatch()
 
     def start(self, sc: SparkContext, enter: Callable[[str, str], None]) -> None:
         """Submit the job for those executors that were not asked lately; do nothing in local mode.
@@ -136,7 +136,7 @@ class ExecutorWatch:
 
 
 def _submit(sc: SparkContext, executors: list[str]) -> JavaObject:
-    """Run ``ExecutorWatch.java`` in one task for each executor, on that executor if it has a slot in time."""
+    """Run ``PythonWorkerWatch.java`` in one task for each executor, on that executor if it has a slot in time."""
     jvm: Any = sc._jvm
     partitions = jvm.java.util.ArrayList()
     for executor in executors:
@@ -168,6 +168,6 @@ def _evaluator(sc: SparkContext) -> JavaObject:
 def _source() -> str:
     """Return the body of one class, with another class inside it: neither has a package of its own."""
     package = "flinkmagic.deployment"
-    workers, watch = (java_source(package, name) for name in ("PythonWorkers", "ExecutorWatch"))
+    workers, watch = (java_source(package, name) for name in ("PythonWorkers", "PythonWorkerWatch"))
     workers = workers.replace(f"package {package};", "")
     return workers.replace("public class PythonWorkers", "static final class PythonWorkers") + watch

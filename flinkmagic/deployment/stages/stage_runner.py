@@ -20,7 +20,7 @@ from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.free_slots import free_slots
 from flinkmagic.deployment.stages.observations import Observations
-from flinkmagic.deployment.stages.python_workers import ExecutorWatch, end_python_workers
+from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch, end_python_workers
 from flinkmagic.deployment.stages.session_queries import session_query
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stages.stage_threads import StageThreads
@@ -92,7 +92,7 @@ class StageRunner:
         self._done = done
         self._count_rows = count_rows
         self._map_outputs = MapOutputs(sc)
-        self._watch = ExecutorWatch.of(sc)
+        self._watch = PythonWorkerWatch.of(sc)
         self._jsc = sc._jsc.sc()
 
     def run(self, stage: StageRun) -> StageOutcome:

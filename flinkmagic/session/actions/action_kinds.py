@@ -4,6 +4,9 @@
 2. For an action for which Spark plans a query of its own (`count`, `take`, `show`) that query is planned.
 3. The rows that `show` prints are collected first; Spark formats them.
 4. A statistic for which Spark runs several queries over the DataFrame reads the rows of the last stage.
+
+What else is told by an action's name: whether it may stop early or is called for its effects (`session_actions`), how
+much of text files it takes (`text_reads`), and whether its answer is given again (`asked_answers`).
 """
 
 from __future__ import annotations

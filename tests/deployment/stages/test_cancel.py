@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.deployment.stages.python_workers import ExecutorWatch
+from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch
 from flinkmagic.deployment.stages.stage_runner import StageRun
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.errors.usage import JobRunningError
@@ -244,7 +244,7 @@ def test_a_write_that_is_committed_while_it_is_cancelled_is_told_as_written(spar
 
 def test_no_stage_fails_because_executors_cannot_be_asked_to_end_python_workers(spark):
     # It looks like a cluster, and nothing of it works.
-    watch = ExecutorWatch()
+    watch = PythonWorkerWatch()
     jsc = SimpleNamespace(sc=lambda: SimpleNamespace(isLocal=lambda: False))
     watch.start(SimpleNamespace(_jsc=jsc), lambda *_: pytest.fail("there is nothing to ask"))
     watch.start(spark.sparkContext, lambda *_: pytest.fail("a local session has no executors to ask"))

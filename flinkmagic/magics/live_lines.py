@@ -1,4 +1,7 @@
-"""Keeps the lines of a cell's card while they change: each with the action or write that it has now."""
+"""Keeps the lines of a cell's card while they change: each with the action or write that it has now.
+
+What a line says is `display.card.CardLine`.
+"""
 
 from __future__ import annotations
 
