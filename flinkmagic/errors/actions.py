@@ -85,6 +85,11 @@ OTHER_CODE = "a function, or what it reads, has changed"
 """Why kept rows are not used."""
 
 
+def other_file(path: str) -> str:
+    """Return why kept rows are not used if a file of theirs is another one now."""
+    return f"{path.rpartition('/')[2]} changed"
+
+
 def not_used(name: str, why: str) -> str:
     """Return the note on a line that does not read the rows that were kept of a DataFrame."""
     return f"the kept rows of {name} are not used: {why}"

@@ -22,12 +22,12 @@ The rules, as the code keeps them:
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
+from flinkmagic.errors.actions import other_file
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.handles import StageHandle, stage_handle
@@ -143,7 +143,7 @@ class Retention:
             file = changed_file(key.files)
             if file or not entry.is_there():
                 if result.handle.keeps_rows and result.sink < 0:
-                    self.not_used[result.handle.name] = f"{os.path.basename(file)} changed" if file else LOST
+                    self.not_used[result.handle.name] = other_file(file) if file else LOST
                 continue
             if self._use(result, entry, kept):
                 found[vertex_of[result.handle]] = (result, entry)

@@ -59,13 +59,15 @@ class LineGraph(CompiledGraph):
         told = [not_used(name, why) for name, why in {**self.unused, **job.not_used()}.items()]
         return [*told, paid_for(", ".join(dict.fromkeys(kept)))] if kept else told
 
-    def kept_keys(self) -> list[tuple[PlannedBoundary, ResultKey | NoKey]]:
+    def result_keys(self) -> ResultKeys:
+        """Return what makes keys of its plan. Ask before a run."""
+        assert self._unused_plan is not None
+        return ResultKeys(self.spark.sparkContext, self._unused_plan.relations)
+
+    def kept_keys(self, keys: ResultKeys) -> list[tuple[PlannedBoundary, ResultKey | NoKey]]:
         """Return the DataFrames whose rows would be kept, with the keys of the rows. Ask before a run."""
         planned = self._unused_plan
         assert planned is not None
-        if not self.boundaries:
-            return []
-        keys = ResultKeys(self.spark.sparkContext, planned.relations)
         results: dict[object, StageResult] = {one.handle: one for one in planned.results}
         tails = {node.id: node for vertex in self.job_graph.vertices.values() for node in vertex.operators}
         kept = [(one, results[tails[one.tail_id].operator_factory]) for one in self.boundaries]

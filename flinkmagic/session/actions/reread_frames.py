@@ -22,10 +22,10 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import ReadBefore
-from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED
+from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED, other_file
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import elements
-from flinkmagic.reuse.result_keys import NoKey, ResultKey
+from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResults, retained_results
 from flinkmagic.session.actions.ledger import Ledger
 
@@ -175,9 +175,11 @@ class RereadFrames:
 
         Kept rows that it does not use are noted in the graph.
         """
-        store = retained_results(graph.spark.sparkContext)
+        if not graph.boundaries:
+            return False
+        store, keys = retained_results(graph.spark.sparkContext), graph.result_keys()
         is_revised = False
-        for boundary, key in graph.kept_keys():
+        for boundary, key in graph.kept_keys(keys):
             if isinstance(key, NoKey):
                 is_revised = True
                 for df in boundary.dataframes:
@@ -193,16 +195,17 @@ class RereadFrames:
                 is_gone = store.find("", key.digest, of_session=True) is None
                 is_revised |= is_gone
                 if is_gone:
-                    graph.unused[boundary.name] = _why_gone(former[0] if former else key, key, store)
+                    graph.unused[boundary.name] = _why_gone(former[0] if former else key, key, store, keys)
                     self._kept.update((df, None) for df in boundary.dataframes)
         return is_revised
 
 
-def _why_gone(former: ResultKey, key: ResultKey, store: RetainedResults) -> str:
+def _why_gone(former: ResultKey, key: ResultKey, store: RetainedResults, keys: ResultKeys) -> str:
     if former.settings != key.settings:
         return OTHER_SETTINGS
     if former.digest != key.digest:
-        return OTHER_CODE
+        file = keys.changed_file(key.files)
+        return other_file(file) if file else OTHER_CODE
     return EVICTED if store.was_evicted(key.digest) else RELEASED
 
 
