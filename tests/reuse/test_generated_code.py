@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ from pyspark.sql import SparkSession
 from flinkmagic.jvm.java import java_array
 from flinkmagic.reuse.generated_code import keep_generated_code
 
-ECHO = "public Object generate(Object[] references) { return references[0] + %s; }"
+
+def echo(more: str) -> str:
+    """Code that returns what it is given and more; no earlier kernel has compiled it."""
+    name = f"given_{uuid.uuid4().hex}"
+    return f"public Object generate(Object[] {name}) {{ return {name}[0] + {more}; }}"
 
 
 @pytest.fixture
@@ -54,13 +59,13 @@ def loader_of(jvm: Any, source: str = "") -> Any:
 
 
 def test_code_that_names_sparks_classes_is_compiled_once_for_all_loaders(jvm: Any) -> None:
-    text = ECHO % "org.apache.spark.sql.types.DataTypes.LongType.simpleString()"
+    text = echo("org.apache.spark.sql.types.DataTypes.LongType.simpleString()")
     assert compiled(jvm, loader_of(jvm), text) == ("given bigint", 1)
     assert compiled(jvm, loader_of(jvm), text) == ("given bigint", 0)
 
 
 def test_code_that_names_a_class_of_the_users_is_compiled_for_each_loader(jvm: Any) -> None:
-    text = ECHO % "new users.Thing().name()"
+    text = echo("new users.Thing().name()")
     thing = 'package users; public class Thing { public String name() { return "%s"; } }'
     first, second = loader_of(jvm, thing % "first"), loader_of(jvm, thing % "second")
     assert compiled(jvm, first, text) == ("given first", 1)
@@ -70,7 +75,7 @@ def test_code_that_names_a_class_of_the_users_is_compiled_for_each_loader(jvm: A
 
 def test_what_spark_forgets_is_found(jvm: Any) -> None:
     loader = loader_of(jvm)
-    texts = [ECHO % f'"number {number}"' for number in range(120)]  # Spark keeps 100
+    texts = [echo(f'"number {number}"') for number in range(120)]  # Spark keeps 100
     assert [compiled(jvm, loader, text)[1] for text in texts] == [1] * 120
     assert [compiled(jvm, loader, text) for text in texts] == [(f"given number {n}", 0) for n in range(120)]
 
