@@ -219,19 +219,22 @@ class CallRecorder:
 
     def local_rows(self, rdd: int) -> None:
         """Note the id of an RDD of rows of this process."""
-        self._local_rdds.add(rdd)
+        with self._lock:
+            self._local_rdds.add(rdd)
 
     def view(self, name: str, df: DataFrame) -> None:
         """Note that a temporary view represents a frame in later queries."""
         self.use([df])
-        self._views[name.lower()] = df
+        with self._lock:
+            self._views[name.lower()] = df
 
     def viewed(self, frames: Iterable[DataFrame]) -> list[DataFrame]:
         """Return the frames that these read through temporary views."""
         if not self._views:
             return []
         names = {name for df in frames for name in temp_views_of(df._jdf.queryExecution().analyzed())}
-        return [df for name, df in self._views.items() if name in names]
+        with self._lock:
+            return [df for name, df in self._views.items() if name in names]
 
     def lineage(self) -> Lineage:
         """Return what has been noted until now."""

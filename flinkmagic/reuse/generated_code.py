@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import shutil
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ _LOG = logging.getLogger(__name__)
 
 _MOST_FILES = 64
 _MOST_BYTES = 64 << 20
+_MOST_FOLDERS = 4
+"""Of other versions of Spark or Java, and of other jars; those that were used last stay."""
 
 _OWN_LOADERS = ("spark.driver.userClassPathFirst", "spark.executor.userClassPathFirst")
 """Under these settings a name of Spark's may be a class of the user's."""
@@ -51,6 +54,9 @@ def keep_generated_code(sc: SparkContext) -> None:
     folder = user_cache_path("flinkmagic") / "generated" / digest[:32]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.touch()
+        for old in sorted(folder.parent.iterdir(), key=lambda path: path.stat().st_mtime)[:-_MOST_FOLDERS]:
+            shutil.rmtree(old)
         read = _newest(folder) if is_users_alone(folder) else None
     except OSError as error:
         _LOG.debug("generated code is not kept: %s", error)

@@ -80,6 +80,21 @@ def test_what_spark_forgets_is_found(jvm: Any) -> None:
     assert [compiled(jvm, loader, text) for text in texts] == [(f"given number {n}", 0) for n in range(120)]
 
 
+def test_folders_of_other_versions_go_when_they_are_many(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folders = [tmp_path / "flinkmagic" / "generated" / f"version {number}" for number in range(6)]
+    for number, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        (folder / "one.code").touch()
+        os.utime(folder, (number + 1, number + 1))
+    keep_generated_code(spark.sparkContext)
+    left = set(folders[0].parent.iterdir())
+    assert left & set(folders) == set(folders[3:])
+    assert len(left) == 4
+
+
 KERNEL = """
 import json
 import flinkmagic
