@@ -16,7 +16,7 @@ from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.pending import check_overwrites
 from flinkmagic.capturing.writes.targets import sources_of
-from flinkmagic.names import free_name
+from flinkmagic.free_names import free_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

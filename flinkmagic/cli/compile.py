@@ -15,7 +15,7 @@ from flinkmagic.errors.base import UserError
 from flinkmagic.errors.graph import TopologyError
 from flinkmagic.errors.usage import FormatWithoutViewError, NoTopologyFileError, SeveralTopologiesError
 from flinkmagic.graph.compilation import Compilation, compile_topology
-from flinkmagic.graph.report import Section, report_graphs
+from flinkmagic.graph.json_report import Section, report_graphs
 from flinkmagic.session.graph_names import VIEWS
 
 if TYPE_CHECKING:

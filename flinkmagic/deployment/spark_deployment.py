@@ -34,11 +34,11 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.job_graph import JobVertex
 from flinkmagic.planning.adaptive_stages import StageAdaptation
-from flinkmagic.planning.handles import StageHandle, stage_handle
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
+from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.reuse.checkpoints import Checkpoints
-from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
@@ -93,7 +93,7 @@ class SparkDeployment(Deployment):
         self._checkpoint_dir = checkpoint_dir.absolute() if checkpoint_dir is not None else None
         self._taken_up = NOTHING
         self._prefix = f"flinkmagic-{uuid.uuid4().hex[:12]}-"
-        self._kept = KeptResults(spark, planned_job.origin.result_level)
+        self._kept = JobRows(spark, planned_job.origin.result_level)
         self._observations = Observations(spark)
         tails = [self._vertex_of.get(boundary.tail_id) for boundary in planned_job.boundaries]
         self._boundaries = [(one, tail) for one, tail in zip(planned_job.boundaries, tails, strict=True) if tail]

@@ -20,10 +20,10 @@ from flinkmagic.errors.streaming import stream_runs_plainly
 from flinkmagic.errors.usage import UnnamedCheckpointError
 from flinkmagic.magics.cell import cell_labels, cell_number, compile_body
 from flinkmagic.magics.graphs import cell_id
+from flinkmagic.magics.magic_line_parser import parsed
 from flinkmagic.magics.not_yet_written import awaited_line
 from flinkmagic.magics.option_arguments import job_options
 from flinkmagic.magics.spark_session import cell_session, running_session, say_other_python
-from flinkmagic.magics.words import parsed
 from flinkmagic.options import STREAMING
 from flinkmagic.session.graph_names import check_name
 from flinkmagic.session.summary import nothing_deferred, only_shown_note

@@ -15,7 +15,7 @@ import re
 from typing import TYPE_CHECKING
 
 from flinkmagic.magics.cell import compile_body, is_blank
-from flinkmagic.magics.words import asks_for_help
+from flinkmagic.magics.magic_line_parser import asks_for_help
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

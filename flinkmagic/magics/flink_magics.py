@@ -29,18 +29,18 @@ from flinkmagic.errors.usage import (
     ReservedNameError,
     UnknownNameError,
 )
+from flinkmagic.free_names import free_name
 from flinkmagic.magics.captured_cell import CapturedCell
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.cell_recorder import CellRecorder
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_table
 from flinkmagic.magics.line_jobs import LineJobs
+from flinkmagic.magics.magic_line_parser import parsed, with_help
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
 from flinkmagic.magics.tracebacks import plainly_interrupted
-from flinkmagic.magics.words import parsed, with_help
-from flinkmagic.names import free_name
 from flinkmagic.options import SIZE, STREAMING, typed
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.staleness.graph_marks import stale_marks

@@ -3,7 +3,8 @@
 For each sink: Catalyst plans its write's own command (or its query) on a clone of the session (`clones`), the physical
 plan is read in one call (`plan_reader`), the number of partitions of every operator is derived from the plan's
 structure (`partitions`), every operator is assigned the user's call that asked for it (`provenance`), and stage by
-stage they become Transformations (`translation`) with handles to run them by (`handles`).
+stage they become Transformations (`translation`) with handles to run them by (`stage_handles`, made by
+`stage_handle_factory`).
 """
 
 from flinkmagic.planning.planner import PlannedJob, plan

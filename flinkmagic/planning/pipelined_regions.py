@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flinkmagic.graph.exchange_mode import StreamExchangeMode
-from flinkmagic.planning.handles import PipelinedStageHandle, StageHandle
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCounts
 from flinkmagic.planning.plan_reader import BROADCAST_EXCHANGE, CACHED_SCAN, COLLECT_METRICS, SHUFFLE_EXCHANGE, PlanNode
-from flinkmagic.planning.stage_handles import StageHandles
+from flinkmagic.planning.stage_handle_factory import StageHandleFactory
+from flinkmagic.planning.stage_handles import PipelinedStageHandle, StageHandle
 from flinkmagic.planning.translation import Stage, Translator
 
 _FILES_AND_VALUES = frozenset(
@@ -48,7 +48,7 @@ class _SparkJob:
 
 def pipeline_exchanges(
     translator: Translator,
-    handles: StageHandles,
+    handles: StageHandleFactory,
     counts: PartitionCounts,
     sinks: Mapping[int, object],
     hides_query: Sequence[int],
@@ -99,7 +99,7 @@ def _spark_jobs(translator: Translator, sinks: Mapping[int, object]) -> Iterator
         yield _SparkJob(handle, tuple(stages), tuple(shuffles))
 
 
-def _pipeline(job: _SparkJob, translator: Translator, handles: StageHandles) -> None:
+def _pipeline(job: _SparkJob, translator: Translator, handles: StageHandleFactory) -> None:
     upstream: list[PipelinedStageHandle] = []
     for number in job.shuffles:
         partition = translator.partition_of(number)
@@ -116,7 +116,7 @@ class _Blocked:
     """Applies rule 2."""
 
     def __init__(
-        self, translator: Translator, handles: StageHandles, counts: PartitionCounts, reads: Mapping[int, int]
+        self, translator: Translator, handles: StageHandleFactory, counts: PartitionCounts, reads: Mapping[int, int]
     ) -> None:
         self._translator = translator
         self._handles = handles

@@ -18,19 +18,19 @@ from flinkmagic.graph.transformations import SinkTransformation
 from flinkmagic.options import PIPELINED, JobOptions
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import SessionClones
-from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.operator_labels import OperatorLabels, call_facts, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
-from flinkmagic.planning.origin import GRAPH, Origin
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.pipelined_regions import pipeline_exchanges
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
 from flinkmagic.planning.requests import SinkRequest, frames_session, named_frames, requests_of, result_requests
+from flinkmagic.planning.run_origin import GRAPH, RunOrigin
 from flinkmagic.planning.shared_stages import planned_boundaries, shared_stages
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink, SharedStage
-from flinkmagic.planning.stage_handles import StageHandles
+from flinkmagic.planning.stage_handle_factory import StageHandleFactory
+from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.planning.translation import KeptStage, Stage, Translator
 from flinkmagic.planning.user_caches import UserCaches
@@ -81,7 +81,7 @@ class PlannedJob:
     results: tuple[StageResult, ...] = ()
     relations: tuple[tuple[JavaObject, JavaObject], ...] = field(default=(), repr=False)
     """The ``InMemoryRelation`` s of boundaries and of kept columns, each with the plan by which its rows are known."""
-    origin: Origin = GRAPH
+    origin: RunOrigin = GRAPH
     streams: tuple[DeferredStream, ...] = ()
     """In mode streaming: the queries, one for each sink. There are no handles then: Spark runs a query as a whole."""
 
@@ -89,7 +89,7 @@ class PlannedJob:
 def plan(
     program_or_dataframes: Program | DataFrame | Sequence[DataFrame] | Mapping[str, DataFrame],
     options: JobOptions | None = None,
-    origin: Origin = GRAPH,
+    origin: RunOrigin = GRAPH,
     *,
     name: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -135,7 +135,7 @@ def _classic(spark: SparkSession) -> SparkSession:
 class _Planner:
     """Plans one job."""
 
-    def __init__(self, spark: SparkSession, program: Program | None, options: JobOptions, origin: Origin) -> None:
+    def __init__(self, spark: SparkSession, program: Program | None, options: JobOptions, origin: RunOrigin) -> None:
         self._share = options.share
         self._is_pipelined = options.exchange == PIPELINED
         self._origin = origin
@@ -144,7 +144,7 @@ class _Planner:
         self._clones = SessionClones(spark, options, origin.clones)
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
-        self._handles = StageHandles(self._forest, self._counts)
+        self._handles = StageHandleFactory(self._forest, self._counts)
         if program is not None and program.line.sources is not None:
             self._handles.scan_by(program.line.sources.slices)
         self._provenance = Provenance(program, self._forest)

@@ -2,7 +2,7 @@
 
 A shuffle's, broadcast's or subquery's result is Spark's own node of the plan as it ran; as long as it is referenced,
 its shuffle files (its value) live, and another plan can read it through a ``ReusedExchangeExec``, which maps the output
-attributes. A boundary's is the builder of its cached rows. A result's rows are kept elsewhere (`reuse.kept_results`).
+attributes. A boundary's is the builder of its cached rows. A result's rows are kept elsewhere (`reuse.job_rows`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from flinkmagic.planning.handles import ResultKind, StageHandle
+from flinkmagic.planning.stage_handles import ResultKind, StageHandle
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject

@@ -40,7 +40,6 @@ from flinkmagic.graph.transformations import (
     Transformation,
     TwoInputTransformation,
 )
-from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.operator_labels import KEYED_PROCESS, KEYED_PROCESSES, OperatorLabels
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCount, PartitionCounts, is_adaptive_cache
 from flinkmagic.planning.plan_reader import (
@@ -51,6 +50,7 @@ from flinkmagic.planning.plan_reader import (
     PlanNode,
 )
 from flinkmagic.planning.sql_words import source_name
+from flinkmagic.planning.stage_handles import StageHandle
 
 _Made = TypeVar("_Made")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flinkmagic.planning.operator_labels import OperatorLabels
     from flinkmagic.planning.partitions import PartitionCounts
     from flinkmagic.planning.plan_reader import PlanForest, PlanNode
-    from flinkmagic.planning.stage_handles import StageHandles
+    from flinkmagic.planning.stage_handle_factory import StageHandleFactory
     from flinkmagic.planning.translation import Translator
 
 
@@ -57,7 +57,7 @@ class UserCaches:
         forest: PlanForest,
         counts: PartitionCounts,
         labels: OperatorLabels,
-        handles: StageHandles,
+        handles: StageHandleFactory,
     ) -> None:
         self._spark = spark
         self._program = program

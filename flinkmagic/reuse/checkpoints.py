@@ -31,10 +31,10 @@ from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.jvm.java import query_execution, scala_seq
-from flinkmagic.planning.handles import StageHandle
+from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.finished_writes import WITHOUT_KEY, FinishedWrite
-from flinkmagic.reuse.kept_results import Kept, KeptResults, KeptRows
+from flinkmagic.reuse.job_rows import JobRows, Kept, KeptRows
 from flinkmagic.reuse.result_keys import ResultKey
 from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.job_status import JobStatus
@@ -123,7 +123,7 @@ class Checkpoints:
 
     # -- writing ---------------------------------------------------------------------------------------
 
-    def write_rows(self, handle: StageHandle, key: ResultKey, kept: KeptResults) -> None:
+    def write_rows(self, handle: StageHandle, key: ResultKey, kept: JobRows) -> None:
         """Write and record the rows of a boundary whose stage is done; on the stage's thread, under its tag."""
         if not key.portable or key.digest in self._datasets:
             return

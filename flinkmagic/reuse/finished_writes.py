@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import ResultKey
 

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.free_names import free_name
 from flinkmagic.jvm.block_storage import free_disk
 from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.names import free_name
-from flinkmagic.planning.handles import ResultKind
+from flinkmagic.planning.stage_handles import ResultKind
 from flinkmagic.reuse.finished_writes import FinishedWrite
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.errors.actions import other_file
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.jvm.block_storage import stored_bytes
-from flinkmagic.planning.handles import StageHandle, stage_handle
 from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.driver_broadcasts import DriverBroadcast
@@ -42,7 +42,7 @@ from flinkmagic.reuse.finished_writes import (
     still_there,
     to_remember,
 )
-from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.map_outputs import MapOutputs
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults, retained_results
@@ -112,7 +112,7 @@ class Retention:
     # -- before ----------------------------------------------------------------------------------------
 
     def take_up(
-        self, planned: PlannedJob, graph: ExecutionGraph, kept: KeptResults, checkpoints: Checkpoints | None = None
+        self, planned: PlannedJob, graph: ExecutionGraph, kept: JobRows, checkpoints: Checkpoints | None = None
     ) -> TakenUp:
         """Find what exists already, and make the job's plans use it.
 
@@ -174,7 +174,7 @@ class Retention:
             entry = self._checkpoints.find(result, key)
         return entry
 
-    def _use(self, result: StageResult, entry: RetainedResult, kept: KeptResults) -> bool:
+    def _use(self, result: StageResult, entry: RetainedResult, kept: JobRows) -> bool:
         """Make the job use a result; return False if it has just gone."""
         self._store.use(entry)
         handle, computed = result.handle, entry.computed
@@ -224,7 +224,7 @@ class Retention:
 
     # -- meanwhile -------------------------------------------------------------------------------------
 
-    def stage_done(self, handle: StageHandle, kept: KeptResults) -> None:
+    def stage_done(self, handle: StageHandle, kept: JobRows) -> None:
         """Write and record what another process would need; on the thread of a stage that is done."""
         key, result = self._keys.get(handle), self._results.get(handle)
         if self._checkpoints is None or result is None:
@@ -254,7 +254,7 @@ class Retention:
         self,
         planned: PlannedJob,
         graph: ExecutionGraph,
-        kept: KeptResults,
+        kept: JobRows,
         status: JobStatus,
         finished: Sequence[int],
         bytes_by_partition: Mapping[str, tuple[int, ...]],
@@ -303,7 +303,7 @@ class Retention:
         result: StageResult,
         key: ResultKey,
         what: str,
-        kept: KeptResults,
+        kept: JobRows,
         bytes_by_partition: tuple[int, ...] | None,
         seconds: float,
     ) -> None:

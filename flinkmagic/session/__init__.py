@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flinkmagic.names import imported_on_use
+from flinkmagic.lazy_imports import imported_on_use
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.capture import capture

@@ -40,7 +40,7 @@ from flinkmagic.errors.streaming import BatchFailedError, BatchStoppedError
 from flinkmagic.jvm.java import java_class, session_state, static_method
 from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning.clones import KeptClones
-from flinkmagic.planning.origin import Origin
+from flinkmagic.planning.run_origin import RunOrigin
 from flinkmagic.session.carrying_out import Line, carry_out
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class BatchReport:
     """Why plain Spark wrote some of it; empty if it wrote none."""
 
 
-MakeGraph = Callable[[Program, str | None, JobOptions, Origin], "BatchGraph"]
+MakeGraph = Callable[[Program, str | None, JobOptions, RunOrigin], "BatchGraph"]
 
 _MOST_REPORTS = 100
 _LOOK_S = 0.2
@@ -169,7 +169,7 @@ class BatchRuns:
 
     def compiled(self, program: Program) -> BatchGraph:
         """Return the graph of what a batch has written so far."""
-        return self._make(program, None, self._options, Origin(is_line=True, is_part=True, clones=self._clones))
+        return self._make(program, None, self._options, RunOrigin(is_line=True, is_part=True, clones=self._clones))
 
     def tell(self, line: Line, error: BaseException) -> str:
         """Tell the user, once for each reason, that plain Spark writes a batch; return the reason."""

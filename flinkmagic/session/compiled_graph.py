@@ -33,17 +33,17 @@ from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.report import report_execution_graph, report_job_graph, report_stream_graph
+from flinkmagic.graph.json_report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.options import JobOptions, with_job_options
 from flinkmagic.planning import PlannedJob
-from flinkmagic.planning.origin import GRAPH, Origin
+from flinkmagic.planning.run_origin import GRAPH, RunOrigin
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.job import Job
+from flinkmagic.session.job_planning import planned_job, sinks_of
 from flinkmagic.session.known_loops import with_loops
-from flinkmagic.session.planned_sinks import planned_job, sinks_of
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
 from flinkmagic.session.slot_notes import region_notes, slots_notes
@@ -138,7 +138,7 @@ class CompiledGraph:
         program: Program | dict[str, DataFrame],
         name: str | None,
         options: JobOptions,
-        origin: Origin = GRAPH,
+        origin: RunOrigin = GRAPH,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         captured = program.name if isinstance(program, Program) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import count
-from flinkmagic.planning.handles import stage_handle
+from flinkmagic.planning.stage_handles import stage_handle
 
 if TYPE_CHECKING:
     from flinkmagic.graph.job_graph import JobGraph

@@ -18,7 +18,7 @@ from flinkmagic.errors.streaming import stream_not_started
 from flinkmagic.options import NO_RESTART, PIPELINED, JobOptions
 from flinkmagic.planning.streaming.stream_planner import stream_parallelism
 from flinkmagic.session.batch_runs import MakeGraph, carry_out_batches
-from flinkmagic.session.planned_sinks import check_pipelined
+from flinkmagic.session.job_planning import check_pipelined
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -36,7 +36,7 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
-from flinkmagic.planning.handles import BoundaryStageHandle
+from flinkmagic.planning.stage_handles import BoundaryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
 from tests.benchmarks._standalone_cluster import JVM_OPTIONS, StandaloneCluster, wait_until
 

@@ -35,9 +35,9 @@ from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
-from flinkmagic.planning.handles import StageHandle
 from flinkmagic.planning.planner import PlannedJob
-from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.planning.stage_handles import StageHandle
+from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.scheduling.job_status import JobStatus
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def watched(spark: SparkSession, job: PlannedJob) -> None:
 def unwatched(spark: SparkSession, job: PlannedJob) -> None:
     """The same stages, one after the other."""
     graph = build_execution_graph(create_job_graph(job.environment.get_stream_graph()))
-    kept = KeptResults(spark)
+    kept = JobRows(spark)
     properties = JobProperties(spark.sparkContext, group="unwatched", pool="unwatched")
     runner = StageRunner(spark.sparkContext, job.session_clone, properties, kept, Observations(spark))
     for vertex in graph.job_vertices:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flinkmagic.graph.compilation import Compilation, compile_topology
-from flinkmagic.graph.report import report_graphs
+from flinkmagic.graph.json_report import report_graphs
 
 CASES = Path(__file__).parent / "cases"
 

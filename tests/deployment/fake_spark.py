@@ -29,7 +29,7 @@ from flinkmagic.graph.transformations import (
     SinkTransformation,
     SourceTransformation,
 )
-from flinkmagic.planning.handles import (
+from flinkmagic.planning.stage_handles import (
     Once,
     PipelinedStageHandle,
     Renewable,

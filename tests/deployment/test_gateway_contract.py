@@ -28,7 +28,7 @@ from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
-from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
@@ -91,7 +91,7 @@ class SparkHarness:
         self._vertices = {sink.name: by_node[sink.transformation_id] for sink in self._planned.sinks}
         prefix = f"contract-{id(self):x}-"
         self._monitor = TaskMonitor(spark.sparkContext, prefix)
-        self._kept = KeptResults(spark)
+        self._kept = JobRows(spark)
         properties = JobProperties(spark.sparkContext, prefix, prefix)
         runner = StageRunner(
             spark.sparkContext, self._planned.session_clone, properties, self._kept, Observations(spark)

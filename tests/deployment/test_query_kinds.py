@@ -12,7 +12,7 @@ from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment.stages import spark_jobs
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.jvm.java import items
-from flinkmagic.planning.handles import BroadcastStageHandle, ResultStageHandle, SubqueryStageHandle
+from flinkmagic.planning.stage_handles import BroadcastStageHandle, ResultStageHandle, SubqueryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
 
 

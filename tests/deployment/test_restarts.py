@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.planning.handles import BroadcastStageHandle, SubqueryStageHandle
+from flinkmagic.planning.stage_handles import BroadcastStageHandle, SubqueryStageHandle
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
 

@@ -18,7 +18,7 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
-from flinkmagic.planning.handles import QueryStageHandle
+from flinkmagic.planning.stage_handles import QueryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
 
 

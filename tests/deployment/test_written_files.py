@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.capturing.capture import capture
-from flinkmagic.planning.handles import BoundaryStageHandle
+from flinkmagic.planning.stage_handles import BoundaryStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.json_report import report_execution_graph
 from flinkmagic.graph.partitioner import PartitionerKind
-from flinkmagic.graph.report import report_execution_graph
 from flinkmagic.graph.transformations import (
     OneInputTransformation,
     PartitionTransformation,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from flinkmagic.graph.compilation import Compilation, compile_topology
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.graph.json_report import report_graphs
 from flinkmagic.graph.pipelined_region import logical_pipelined_regions
-from flinkmagic.graph.report import report_graphs
 from flinkmagic.graph.slot_sharing import local_input_preferred
 from tests.graph.consumer_groups import consumer_groups
 

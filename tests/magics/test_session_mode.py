@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from flinkmagic import session
 from flinkmagic.capturing.hooks import current, hook_table
 from flinkmagic.errors.usage import ReservedNameError
-from flinkmagic.planning.handles import WriteStageHandle
+from flinkmagic.planning.stage_handles import WriteStageHandle
 from flinkmagic.session.actions import session_writes
 
 GROUPED = "g = spark.range(60).selectExpr('id', 'id % 3 AS k').groupBy('k').count()"

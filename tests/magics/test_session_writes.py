@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from flinkmagic.planning.handles import BoundaryStageHandle
+from flinkmagic.planning.stage_handles import BoundaryStageHandle
 from flinkmagic.reuse import source_columns
 from flinkmagic.reuse.retained_results import DEFAULT_BYTES, retained_results
 from flinkmagic.session import retained
-from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 FRAME = """
 lines = spark.read.text(f'{at}/lines')
@@ -222,7 +222,7 @@ def test_a_line_says_which_file_has_changed(on, tmp_path) -> None:
 
 def test_a_write_reads_kept_columns_of_text_and_makes_the_same_files(on, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(source_columns, "LEAST_BYTES", 0)
-    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1000.0)
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1000.0)
     (tmp_path / "rows.csv").write_text("".join(f"{number},{number % 5},text {number}\n" for number in range(20_000)))
     on.run("size = spark.conf.get('spark.sql.files.maxPartitionBytes')")
     on.run("spark.conf.set('spark.sql.files.maxPartitionBytes', 100_000)")

@@ -121,12 +121,12 @@ def test_a_cell_may_name_a_batch_frame_beside_a_query_that_it_waits_for(streamed
 
 
 def test_queries_of_which_no_graph_can_be_made_run_as_plain_spark_runs_them(streamed, monkeypatch) -> None:
-    from flinkmagic.session import planned_sinks
+    from flinkmagic.session import job_planning
 
     def fail(*_, **__):
         raise RuntimeError("no plan")
 
-    monkeypatch.setattr(planned_sinks, "plan_streams", fail)
+    monkeypatch.setattr(job_planning, "plan_streams", fail)
     query = QUERY.format("plainly_rows").replace(".start()", ".trigger(availableNow=True).start()")
     cell = streamed.run(
         "%%flinkgraph plainly --mode streaming --run\n" + TICKS + query + "ended = q.awaitTermination(60)\n"
@@ -138,13 +138,13 @@ def test_queries_of_which_no_graph_can_be_made_run_as_plain_spark_runs_them(stre
 
 
 def test_an_alarm_that_rings_while_a_graph_is_made_is_raised_and_the_queries_run(streamed, monkeypatch) -> None:
-    from flinkmagic.session import planned_sinks
+    from flinkmagic.session import job_planning
 
     def rings(number, frame):
         raise TimeoutError("rang")
 
     before = signal.signal(signal.SIGALRM, rings)
-    monkeypatch.setattr(planned_sinks, "plan_streams", lambda *_, **__: signal.raise_signal(signal.SIGALRM))
+    monkeypatch.setattr(job_planning, "plan_streams", lambda *_, **__: signal.raise_signal(signal.SIGALRM))
     try:
         cell = streamed.run("%%flinkgraph rung --mode streaming --run\n" + TICKS + QUERY.format("rung_rows"))
     finally:

@@ -15,7 +15,7 @@ from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.jvm.java import dataset_class
 from flinkmagic.planning import PlannedJob
-from flinkmagic.planning.handles import (
+from flinkmagic.planning.stage_handles import (
     BoundaryStageHandle,
     BroadcastStageHandle,
     ResultStageHandle,

@@ -13,7 +13,7 @@ from flinkmagic.graph.transformations import CacheTransformation
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.boundaries import junctions, worth_keeping
-from flinkmagic.planning.handles import BoundaryStageHandle
+from flinkmagic.planning.stage_handles import BoundaryStageHandle
 
 
 @contextmanager

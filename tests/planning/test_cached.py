@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from flinkmagic.graph.result_partition_type import ResultPartitionType
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
-from flinkmagic.planning.origin import Origin
+from flinkmagic.planning.run_origin import RunOrigin
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_an_action_fills_what_it_reads(tables, settings, compiled):
     settings(adaptive_enabled="false")
     cached = tables.flights.select("hour", "delay").cache()
     try:
-        job = plan({"rows": cached.limit(1)}, JobOptions(parallelism=3), Origin(collects=True))
+        job = plan({"rows": cached.limit(1)}, JobOptions(parallelism=3), RunOrigin(collects=True))
         assert persistent(compiled(job)) == {}
         assert "ColumnarToRow -> InMemoryTableScan" in names(compiled, job)[0]
     finally:

@@ -10,7 +10,7 @@ from flinkmagic.graph.exchange_mode import GlobalStreamExchangeMode
 from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
-from flinkmagic.planning.handles import PipelinedStageHandle, ResultStageHandle, ShuffleMapStageHandle
+from flinkmagic.planning.stage_handles import PipelinedStageHandle, ResultStageHandle, ShuffleMapStageHandle
 
 
 def pipelined(frames, **options):

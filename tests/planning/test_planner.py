@@ -17,7 +17,7 @@ from flinkmagic.errors.usage import NotAProgramError
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.clones import SessionClones
-from flinkmagic.planning.handles import WriteStageHandle
+from flinkmagic.planning.stage_handles import WriteStageHandle
 
 
 def nodes(job):

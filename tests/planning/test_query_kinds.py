@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
-from flinkmagic.planning.handles import StageHandle
+from flinkmagic.planning.stage_handles import StageHandle
 
 Query = Callable[[SparkSession, Any], DataFrame]
 QUERIES: dict[str, Query] = {}

@@ -12,7 +12,7 @@ from flinkmagic.capturing.streams.deferred_query import DeferredQuery
 from flinkmagic.capturing.streams.deferred_stream import BatchCall, BatchFunction, DeferredStream
 from flinkmagic.capturing.streams.stream_writers import DeferringStreamWriter, check_operations, copied, writer_facts
 from flinkmagic.errors.streaming import StreamNotStartedError
-from flinkmagic.names import free_name
+from flinkmagic.free_names import free_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.frames import FrameRegistry

@@ -34,8 +34,8 @@ from flinkmagic.errors.capturing import (
     UndeferrableWriteError,
 )
 from flinkmagic.errors.streaming import BatchWriteInStreamError
+from flinkmagic.free_names import free_name
 from flinkmagic.jvm.java import simple_name
-from flinkmagic.names import free_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.frames import FrameRegistry

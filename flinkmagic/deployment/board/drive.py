@@ -61,7 +61,7 @@ from flinkmagic.graph.execution_graph import ExecutionAttemptID, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.adaptive_stages import StageAdaptation
-from flinkmagic.planning.handles import StageHandle
+from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler

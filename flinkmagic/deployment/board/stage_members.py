@@ -14,7 +14,7 @@ from typing import NamedTuple
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-from flinkmagic.planning.handles import StageHandle, stage_handle
+from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 
 
 class Stage(NamedTuple):

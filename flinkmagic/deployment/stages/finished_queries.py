@@ -22,7 +22,7 @@ from flinkmagic.jvm.java import dataset_class, option, static_method
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flinkmagic.planning.handles import StageHandle
+    from flinkmagic.planning.stage_handles import StageHandle
 
 
 class FinishedQuery:

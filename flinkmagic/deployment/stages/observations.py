@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
-    from flinkmagic.planning.handles import ObservedQuery, StageHandle
+    from flinkmagic.planning.stage_handles import ObservedQuery, StageHandle
 
 _LOG = logging.getLogger(__name__)
 

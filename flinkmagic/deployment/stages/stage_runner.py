@@ -27,8 +27,8 @@ from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.jvm.java import java_class, option, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
-from flinkmagic.planning.handles import QueryStageHandle, StageHandle
-from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.planning.stage_handles import QueryStageHandle, StageHandle
+from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.map_outputs import MapOutputs
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ class StageRunner:
         sc: SparkContext,
         jsession: JavaObject | None,
         properties: JobProperties,
-        kept: KeptResults,
+        kept: JobRows,
         observations: Observations,
-        done: Callable[[StageHandle, KeptResults], None] = lambda _handle, _kept: None,
+        done: Callable[[StageHandle, JobRows], None] = lambda _handle, _kept: None,
         count_rows: Callable[[str, str], None] = lambda _tag, _metrics: None,
     ) -> None:
         self.sc = sc

@@ -13,11 +13,11 @@ from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.jvm.java import logical_plan
 from flinkmagic.options import BLOCKING
 from flinkmagic.planning.clones import KeptClones
-from flinkmagic.planning.handles import StageHandle, stage_handle
 from flinkmagic.planning.java_classes import CLASSES
-from flinkmagic.planning.origin import LINE, Origin
 from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.run_origin import LINE, RunOrigin
 from flinkmagic.planning.sinks import PlannedBoundary
+from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
@@ -44,7 +44,7 @@ class LineGraph(CompiledGraph):
         name: str,
         options: JobOptions,
         unused: Mapping[str, str] = MappingProxyType({}),
-        origin: Origin = LINE,
+        origin: RunOrigin = LINE,
     ) -> None:
         self.unused = dict(unused)
         """By the name of a DataFrame, why the rows that were kept of it are not used."""
@@ -101,7 +101,7 @@ class ActionGraph(LineGraph):
         clones = KeptClones.of(program.spark.sparkContext, (options.parallelism, options.slots))
         # The last stage is the action's own: no region holds it together with others.
         options = replace(options, exchange=BLOCKING)
-        super().__init__(program, name, options, unused, Origin(is_line=True, collects=True, clones=clones))
+        super().__init__(program, name, options, unused, RunOrigin(is_line=True, collects=True, clones=clones))
 
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""

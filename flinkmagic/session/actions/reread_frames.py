@@ -7,8 +7,8 @@
    anyway (`planning.boundaries`, rule 8); if these are few, only when they are asked for again (rule 5 there). Other
    columns that cannot raise are kept with them if all together may be staked.
 4. A DataFrame of which so many rows were counted that keeping them would cost more than the session may stake now
-   (`ledger`) is not kept, until the session may stake more. One that may have many more rows than what it is made from
-   (``crossJoin``, ``explode``) is not kept before an action has counted them.
+   (`keeping_budget`) is not kept, until the session may stake more. One that may have many more rows than what it is
+   made from (``crossJoin``, ``explode``) is not kept before an action has counted them.
 5. What failed while it was being kept is not kept again.
 6. What the user caches Spark keeps: our rows are released.
 7. What has no key, because its rows could differ each time, is always planned as plain Spark does.
@@ -27,7 +27,7 @@ from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import elements
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResults, retained_results
-from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -54,8 +54,8 @@ _MOST_ASKED = 8
 class RereadFrames:
     """The DataFrames that actions on one SparkContext have read; see `of`."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, budget: KeepingBudget) -> None:
+        self._budget = budget
         # Rows as counted, and the seconds of the last action.
         self._rows: WeakKeyDictionary[DataFrame, int] = WeakKeyDictionary()
         self._seconds: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
@@ -73,7 +73,7 @@ class RereadFrames:
     @kept_for_context
     def of(sc: SparkContext) -> RereadFrames:
         """Return the DataFrames of a SparkContext."""
-        return RereadFrames(Ledger.of(sc))
+        return RereadFrames(KeepingBudget.of(sc))
 
     def within_reach(self) -> Mapping[DataFrame, ReadBefore]:
         """Return the DataFrames that a query may use."""
@@ -93,7 +93,7 @@ class RereadFrames:
         return cost <= self._room(df)
 
     def _room(self, df: DataFrame) -> float:
-        return self._ledger.room(self._seconds.get(df, 0.0))
+        return self._budget.room(self._seconds.get(df, 0.0))
 
     def _cost(self, df: DataFrame, columns: frozenset[int] | None = None) -> float:
         """Return the seconds that keeping columns of a DataFrame, or all, costs; 0.0 if its rows were not counted."""
@@ -136,9 +136,9 @@ class RereadFrames:
         """Note what keeping a DataFrame has cost or saved; several objects may have its plan."""
         name = next((self._keys[df].digest for df in boundary.dataframes if df in self._keys), "")
         if all(self._kept.get(df) is None for df in boundary.dataframes):
-            self._ledger.stake(name, max(self._cost(df, boundary.columns) for df in boundary.dataframes))
+            self._budget.stake(name, max(self._cost(df, boundary.columns) for df in boundary.dataframes))
         else:
-            self._ledger.pays(name, job.saved_seconds)
+            self._budget.pays(name, job.saved_seconds)
 
     def _measure(self, df: DataFrame, rows: int | None, seconds: float) -> None:
         """Note the seconds of an action that read a DataFrame as plain Spark does, and the DataFrame's rows."""

@@ -49,8 +49,8 @@ from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked, say_not_known
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.known_schemas import read_files
-from flinkmagic.session.actions.ledger import Ledger
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
 from flinkmagic.session.carrying_out import Line, carry_out
@@ -121,7 +121,7 @@ class SessionActions:
             return answer
         if question.known is not None:
             answer, known = question.give(), question.known
-            Ledger.of(call.df.sparkSession.sparkContext).note(time.monotonic() - started, known.seconds)
+            KeepingBudget.of(call.df.sparkSession.sparkContext).note(time.monotonic() - started, known.seconds)
             known_by = replace(report, kept_at=known.made_at, saved_seconds=known.seconds, kernel=known.kernel)
             self._note(known_by, started)
             return answer
@@ -165,7 +165,7 @@ class SessionActions:
         finally:
             with _noting(call):
                 seconds = time.monotonic() - started
-                Ledger.of(call.df.sparkSession.sparkContext).note(seconds)
+                KeepingBudget.of(call.df.sparkSession.sparkContext).note(seconds)
                 texts.ended(seconds)
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
@@ -262,7 +262,7 @@ class SessionActions:
         try:
             answer = self._answer(call, df, graph, _driven(report, graph, job), texts, started)
             with _noting(call):
-                Ledger.of(df.sparkSession.sparkContext).note(0.0, job.saved_seconds)
+                KeepingBudget.of(df.sparkSession.sparkContext).note(0.0, job.saved_seconds)
                 count = answer if call.method == "count" else None
                 reread = RereadFrames.of(df.sparkSession.sparkContext)
                 reread.note(graph, job, call.df, time.monotonic() - started, count)

@@ -18,7 +18,7 @@ from flinkmagic.capturing.program import LineQuery
 from flinkmagic.errors.actions import not_kept
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.session.actions.action_graph import LineGraph
-from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
 from flinkmagic.session.carrying_out import Line, carry_out
@@ -66,7 +66,7 @@ class SessionWrite:
     def _note(self, job: Job) -> None:
         """Note what the job has read and kept."""
         seconds = time.monotonic() - self._started
-        Ledger.of(self._program.spark.sparkContext).note(seconds, job.saved_seconds)
+        KeepingBudget.of(self._program.spark.sparkContext).note(seconds, job.saved_seconds)
         self._texts.ended(seconds)
         if self._options.retain == "session":
             self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None)

@@ -1,7 +1,7 @@
 """Decides which columns of text sources a line keeps for later lines, or reads as kept (`reuse.source_columns`).
 
 1. The first action that reads a source reads it as plain Spark does; the next ones may keep of it what they read.
-2. The cost is a stake, which the savings by kept columns pay back (`ledger`).
+2. The cost is a stake, which the savings by kept columns pay back (`keeping_budget`).
 3. An action that asks for a few rows keeps nothing if it may stop early; if its query is one stage, Spark runs it.
 4. A write reads kept columns, and keeps none: it could not run again if it failed for that.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.errors.actions import columns_kept, columns_read, slice_kept
 from flinkmagic.reuse.source_columns import PARSED_A_SECOND, Source, SourceColumns, SourceQuery
-from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -40,7 +40,7 @@ class TextReads:
 
     def __init__(self, sc: SparkContext, method: str) -> None:
         self._sc = sc
-        self._ledger = Ledger.of(sc)
+        self._budget = KeepingBudget.of(sc)
         self._takes_few, self._keeps = method in _A_FEW_ROWS, method not in _KEEP_NOTHING
         self.query: SourceQuery | None = None
 
@@ -52,7 +52,7 @@ class TextReads:
     def _room(self, source: Source) -> float:
         if not self._keeps or (not source.reads and not source.is_kept):
             return 0.0
-        return self._ledger.room(self._ledger.expected(source.key))
+        return self._budget.room(self._budget.expected(source.key))
 
     @property
     def pay_alone(self) -> bool:
@@ -96,9 +96,9 @@ class TextReads:
         if self.query is None:
             return
         for source, spared in self.query.spared():
-            self._ledger.pays(source.key, spared)
-            self._ledger.note(0.0, spared)
+            self._budget.pays(source.key, spared)
+            self._budget.note(0.0, spared)
         for source in self.query.from_files(takes_few=self._takes_few):
-            self._ledger.expect(source.key, seconds)
+            self._budget.expect(source.key, seconds)
         for source, cost in self.query.ended(takes_few=self._takes_few):
-            self._ledger.stake(source.key, cost)
+            self._budget.stake(source.key, cost)

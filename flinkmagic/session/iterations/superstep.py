@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.capturing.program import Program
 from flinkmagic.jvm.java import items, simple_name
 from flinkmagic.options import DEFAULT_STORAGE_LEVEL, JobOptions
-from flinkmagic.planning.origin import Origin
+from flinkmagic.planning.run_origin import RunOrigin
 from flinkmagic.planning.user_caches import dataset_id_of
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
@@ -28,7 +28,7 @@ class SuperstepGraph(CompiledGraph):
     def __init__(self, program: Program | dict[str, DataFrame], name: str, options: JobOptions) -> None:
         frames = program.results if isinstance(program, Program) else program
         sc = next(iter(frames.values())).sparkSession.sparkContext
-        super().__init__(program, name, options, Origin(is_line=True, result_level=_result_level(sc, options)))
+        super().__init__(program, name, options, RunOrigin(is_line=True, result_level=_result_level(sc, options)))
 
     @property
     def partitions(self) -> int:

@@ -18,7 +18,7 @@ from flinkmagic.deployment.stages.stage_runner import StageRun
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.errors.usage import JobRunningError
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.planning.handles import WriteStageHandle
+from flinkmagic.planning.stage_handles import WriteStageHandle
 from flinkmagic.scheduling.job_status import JobStatus
 
 

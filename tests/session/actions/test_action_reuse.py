@@ -14,7 +14,7 @@ from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
 from flinkmagic.session.actions import reread_frames
-from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.reread_frames import RereadFrames
 
 LATE = """
@@ -334,21 +334,21 @@ def kept_frames(session):
 
 def test_what_has_more_rows_than_it_pays_to_keep_is_not_kept(session, files, monkeypatch) -> None:
     monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)  # as if its rows were wider
-    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1.0)
-    monkeypatch.setattr(Ledger, "stake", lambda _self, what, seconds: None)  # it is the ledger of other tests, too
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1.0)
+    monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)  # it is other tests' budget, too
     for _ in range(2):
         session.cell("late.count()")
     session.cell("late.groupBy('k').count().collect()")
     assert kept_frames(session) == []
-    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1000.0)
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1000.0)
     session.cell("late.groupBy(F.expr('total % 2')).count().collect()")
     assert [one.graph for one in kept_frames(session)] == ["collect"]
 
 
 def test_what_stands_in_two_objects_is_staked_once(session, files, monkeypatch) -> None:
     stakes = []
-    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1000.0)
-    monkeypatch.setattr(Ledger, "stake", lambda _self, what, seconds: stakes.append(what))
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1000.0)
+    monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: stakes.append(what))
     session.plain("from pyspark.sql import DataFrame\nsame = DataFrame(late._jdf, spark)\nNone")
     for name in ("late", "same"):
         session.cell(f"{name}.count()")

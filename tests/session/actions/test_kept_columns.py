@@ -11,7 +11,7 @@ from flinkmagic.reuse import source_columns
 from flinkmagic.reuse.source_columns import SourceColumns
 from flinkmagic.session import release_retained, retained
 from flinkmagic.session.actions import text_reads
-from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 LINES = "".join(
     f"{id},{id % 7},name {id % 13},{id / 4},2024-03-{1 + id % 28:02d},user={id % 5};page=/p{id % 3}\n"
@@ -27,8 +27,8 @@ def file(session, tmp_path, monkeypatch):
     """A file that is large enough, in a session that may stake what it likes."""
     monkeypatch.setattr(source_columns, "LEAST_BYTES", 0)
     monkeypatch.setattr(text_reads, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1000.0)
-    monkeypatch.setattr(Ledger, "stake", lambda _self, what, seconds: None)
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1000.0)
+    monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)
     path = tmp_path / "rows.csv"
     path.write_text(HEAD + LINES)
     session.namespace["path"] = str(path)

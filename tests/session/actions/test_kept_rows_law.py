@@ -10,7 +10,7 @@ from pyspark.sql import Window
 from flinkmagic.planning.boundaries import Boundaries
 from flinkmagic.session import release_retained, retained
 from flinkmagic.session.actions import reread_frames
-from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 ROWS = """
 df = spark.read.parquet(path).repartition(2)
@@ -252,8 +252,8 @@ def test_where_the_whole_costs_too_much_the_columns_that_are_asked_for_are_kept(
     session.cell("d.groupBy('k').agg(F.max('v')).collect()")
     monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)
     few = 12 * 24 / session.spark.sparkContext.defaultParallelism  # seconds, for `k`, `v` and `more`
-    monkeypatch.setattr(Ledger, "room", lambda _self, expected: few)
-    monkeypatch.setattr(Ledger, "stake", lambda _self, what, seconds: None)  # it is the ledger of other tests, too
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: few)
+    monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)  # it is other tests' budget, too
     found = []
     for value in ("sum('more')", "min('more')", "max('more')", "max('c1')"):
         line = f"d.groupBy('k').agg(F.{value}.alias('r')).orderBy('k').collect()"

@@ -11,7 +11,7 @@ from flinkmagic.reuse import source_columns
 from flinkmagic.reuse.source_columns import KEPT_A_SECOND, SourceColumns
 from flinkmagic.session import release_retained, retained
 from flinkmagic.session.actions import text_reads
-from flinkmagic.session.actions.ledger import Ledger
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 HEAD = "id,k,name,x\n"
 SCHEMA = "id INT, k INT, name STRING, x DOUBLE"
@@ -31,7 +31,7 @@ def reads(session, tmp_path, monkeypatch):
     cores = session.spark.sparkContext.defaultParallelism
     monkeypatch.setattr(source_columns, "LEAST_BYTES", 0)
     monkeypatch.setattr(text_reads, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(Ledger, "room", lambda _self, expected: 1.1 * 2**20 / (KEPT_A_SECOND * cores))
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1.1 * 2**20 / (KEPT_A_SECOND * cores))
     session.spark.conf.set("spark.sql.files.maxPartitionBytes", "900k")
 
     def read(files, line=CSV):
@@ -281,9 +281,9 @@ def test_computed_columns_are_kept_over_what_is_kept_of_their_source(session, re
     reads({"rows.csv": HEAD + "".join(LINES)})
     line = "df.where(F.regexp_extract('name', ' (1.)', 1) == '11').agg(F.{}('x'), F.count('*')).collect()"
     before = session.plain(line.format("sum"))
-    monkeypatch.setattr(Ledger, "room", lambda _self, _expected: 0.0)
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, _expected: 0.0)
     assert same(session, line.format("sum")) == ""  # which parses, and computes
-    monkeypatch.setattr(Ledger, "room", lambda _self, _expected: 60.0)
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, _expected: 60.0)
     for _ in range(10):
         if not sliced(session):
             same(session, PLACED)

@@ -1,4 +1,4 @@
-"""The graphs of a job as plain data, in the form in which Flink's own are recorded for comparison.
+"""Reports the graphs of a job as JSON data, in the form in which Flink's own are recorded for comparison.
 
 Operators have their transformation's id; the head and the tail of an iteration have ``iteration-source:<id>`` and
 ``iteration-sink:<id>``. A job vertex has the id of its head. Streams that are split and selected are reported as in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import flinkmagic
 from flinkmagic.planning.plan_reader import NAME_OF_RUN
-from flinkmagic.reuse.kept_results import KeptResults
+from flinkmagic.reuse.job_rows import JobRows
 
 
 def test_stored_partitions_are_those_of_the_handles_own_rows(spark):
@@ -14,7 +14,7 @@ def test_stored_partitions_are_those_of_the_handles_own_rows(spark):
     [vertex] = job.execution_graph.job_vertices
     kept, handle = job._deployment._kept, vertex.job_vertex.operator_factory
     assert kept.stored_partitions(handle) == 3
-    assert KeptResults(spark).stored_partitions(handle) == 0
+    assert JobRows(spark).stored_partitions(handle) == 0
     kept.forget(handle)
     assert kept.stored_partitions(handle) == 0
     other.unpersist()

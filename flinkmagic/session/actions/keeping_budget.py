@@ -25,7 +25,7 @@ LEAST = 0.1
 """The seconds that any action may stake, if the session may."""
 
 
-class Ledger:
+class KeepingBudget:
     """The stakes and savings of one SparkContext, in seconds; any thread may use it. See `of`."""
 
     def __init__(self) -> None:
@@ -39,9 +39,9 @@ class Ledger:
 
     @staticmethod
     @kept_for_context
-    def of(sc: SparkContext) -> Ledger:
-        """Return the ledger of a SparkContext."""
-        return Ledger()
+    def of(sc: SparkContext) -> KeepingBudget:
+        """Return the budget of a SparkContext."""
+        return KeepingBudget()
 
     def room(self, expected: float) -> float:
         """Return the seconds that an action may stake, by the seconds that plain Spark is expected to take for it."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-    from flinkmagic.planning.origin import Origin
+    from flinkmagic.planning.run_origin import RunOrigin
 
 _REFUSED_WITH = ("spark.dynamicAllocation.enabled", "spark.speculation")
 
@@ -59,7 +59,7 @@ def planned_job(
     program: Program | dict[str, DataFrame],
     name: str,
     options: JobOptions,
-    origin: Origin,
+    origin: RunOrigin,
     on_progress: Callable[[int, int], None] | None,
 ) -> PlannedJob:
     """Plan a job as its options say."""

@@ -1,4 +1,4 @@
-"""Keeps rows in the session: those of results, and those that several sinks read (boundaries).
+"""Keeps the rows of one job in the session: those of its results, and those that several sinks read (boundaries).
 
 Their stage runs once and its rows are kept as Spark keeps a persisted DataFrame's. Two traps are avoided:
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.planning.handles import StageHandle
+    from flinkmagic.planning.stage_handles import StageHandle
 
 _LOG = logging.getLogger(__name__)
 
@@ -80,8 +80,8 @@ class KeptRows:
         return self._holders > 0 and bool(self.builder.isCachedColumnBuffersLoaded())
 
 
-class KeptResults:
-    """What one deployment has kept, by the handle that made it.
+class JobRows:
+    """The rows that one job keeps, by the handle that made them.
 
     Parameters
     ----------

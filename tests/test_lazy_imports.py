@@ -1,4 +1,4 @@
-"""Names that are free, and names that are imported on first use."""
+"""Names that are imported on first use."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ import pytest
 
 import flinkmagic
 from flinkmagic import display, session
-from flinkmagic.names import free_name, imported_on_use
-
-
-def test_a_name_that_is_taken_gets_the_first_free_number():
-    assert free_name("out", {"other"}) == "out"
-    assert free_name("out", {"out", "out_3"}) == "out_2"
-    assert free_name("out", {"out", "out_2"}) == "out_3"
-    assert free_name("df", {"df", "result2"}, stem="result") == "result3"
+from flinkmagic.lazy_imports import imported_on_use
 
 
 @pytest.mark.parametrize("package", [flinkmagic, display, session])

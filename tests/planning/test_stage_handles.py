@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from flinkmagic.capturing.capture import capture
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
-from flinkmagic.planning.handles import (
+from flinkmagic.planning.stage_handles import (
     BoundaryStageHandle,
     BroadcastStageHandle,
     Once,

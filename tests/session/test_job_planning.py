@@ -6,7 +6,7 @@ import pytest
 
 import flinkmagic
 from flinkmagic.errors.graph import PipelinedExchangeError
-from flinkmagic.session.planned_sinks import check_pipelined
+from flinkmagic.session.job_planning import check_pipelined
 
 
 @pytest.fixture

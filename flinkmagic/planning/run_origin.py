@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Origin:
+class RunOrigin:
     """Who asked for a run: a graph of the user's if nothing is set, else a line, an action, a batch or a superstep.
 
     It is given to what compiles, and everything below reads it there.
@@ -29,5 +29,5 @@ class Origin:
     """The clones of the session on which jobs with the same options were planned."""
 
 
-GRAPH = Origin()
-LINE = Origin(is_line=True)
+GRAPH = RunOrigin()
+LINE = RunOrigin(is_line=True)
