@@ -5,8 +5,7 @@
 3. The rows that `show` prints are collected first; Spark formats them.
 4. A statistic for which Spark runs several queries over the DataFrame reads the rows of the last stage.
 
-What else is told by an action's name: whether it may stop early or is called for its effects (`session_actions`), how
-much of text files it takes (`text_reads`), and whether its answer is given again (`asked_answers`).
+What has no row in `_KINDS` is left to plain Spark.
 """
 
 from __future__ import annotations
@@ -32,20 +31,32 @@ class PlainCallError(Exception):
 
 @dataclass(frozen=True)
 class ActionKind:
-    """How an action is carried out."""
+    """How an action is carried out, and what else is to be known of it."""
 
     query: Callable[[ActionCall], DataFrame]
     """Returns the DataFrame whose stages are run. Raises `PlainCallError` if the call is to be made as it is."""
     answer: Callable[[ActionCall, FinishedQuery], Any]
     """Returns what the action returns. All stages of its query but the last have run."""
+    query_name: str = "collectToPython"
+    """Spark's name for its query, as listeners know it (``Dataset.withAction``; seen on 4.3.0)."""
+    takes_few: bool = False
+    """Whether it asks for a few rows."""
+    stops_early: bool = False
+    """Whether it reads partition after partition, and may stop early; others that do have a limit in their query."""
+    is_answered_again: bool = False
+    """Whether it has no effects, and a small answer of it is given again (`asked_answers`)."""
+    has_effects: bool = False
+    """Whether it calls the user's functions for their effects in the last stage, which is not run again."""
+    hands_rows_out: bool = False
+    """Whether it returns an iterator, which computes the rows as they are asked for."""
 
 
 def query_name(call: ActionCall) -> str:
-    """Return Spark's name for an action's query, as listeners know it (``Dataset.withAction``; seen on 4.3.0)."""
+    """Return Spark's name for the query of an action that has a kind."""
     if call.method == "toPandas":
         with_arrow = call.df.sparkSession.conf.get("spark.sql.execution.arrow.pyspark.enabled", "false") == "true"
         return "collectAsArrowToPython" if with_arrow else "collectToPython"
-    return _NAMES.get(call.method, "collectToPython")
+    return _KINDS[call.method].query_name
 
 
 def action_kind(method: str) -> ActionKind | None:
@@ -117,47 +128,58 @@ def _statistic(call: ActionCall) -> DataFrame:
     return call.df
 
 
-_WHOLE = ActionKind(
-    lambda call: call.df,
-    lambda call, query: call.original(query.frame(), *call.args, **call.kwargs),
-)
+def _whole(call: ActionCall) -> DataFrame:
+    return call.df
+
+
+def _on_finished_stages(call: ActionCall, query: FinishedQuery) -> Any:
+    return call.original(query.frame(), *call.args, **call.kwargs)
+
+
+_DISPLAY = ActionKind(_displayed, _displayed_answer, takes_few=True)
 _STATISTIC = ActionKind(
     _statistic,
     lambda call, query: call.original(query.rows_frame(), *call.args, **call.kwargs),
+    is_answered_again=True,
 )
-_DISPLAY = ActionKind(_displayed, _displayed_answer)
-
-_NAMES = {
-    "count": "count",
-    "isEmpty": "isEmpty",
-    "show": "head",
-    "tail": "tailToPython",
-    "toArrow": "collectAsArrowToPython",
-    "toLocalIterator": "toPythonIterator",
-}
 
 _KINDS = {
-    "collect": _WHOLE,
-    "foreach": _WHOLE,
-    "foreachPartition": _WHOLE,
-    "tail": _WHOLE,
-    "toArrow": _WHOLE,
-    "toLocalIterator": _WHOLE,
-    "toPandas": _WHOLE,
-    "count": ActionKind(
-        lambda call: call.df.groupBy().count(),
-        lambda call, query: query.number("count"),
+    "collect": ActionKind(_whole, _on_finished_stages, is_answered_again=True),
+    "toArrow": ActionKind(_whole, _on_finished_stages, "collectAsArrowToPython", is_answered_again=True),
+    "toPandas": ActionKind(_whole, _on_finished_stages, is_answered_again=True),
+    "foreach": ActionKind(_whole, _on_finished_stages, has_effects=True),
+    "foreachPartition": ActionKind(_whole, _on_finished_stages, has_effects=True),
+    "toLocalIterator": ActionKind(
+        _whole, _on_finished_stages, "toPythonIterator", takes_few=True, stops_early=True, hands_rows_out=True
     ),
+    "tail": ActionKind(
+        _whole, _on_finished_stages, "tailToPython", takes_few=True, stops_early=True, is_answered_again=True
+    ),
+    "take": ActionKind(_taken, lambda call, query: query.frame().collect(), takes_few=True, is_answered_again=True),
+    "head": ActionKind(_head, _head_answer, takes_few=True, is_answered_again=True),
+    "first": ActionKind(_head, _head_answer, takes_few=True, is_answered_again=True),
+    "show": ActionKind(
+        _shown,
+        lambda call, query: call.original(query.local_frame(), *call.args, **call.kwargs),
+        "head",
+        takes_few=True,
+        is_answered_again=True,
+    ),
+    "__repr__": _DISPLAY,
+    "_repr_html_": _DISPLAY,
     "isEmpty": ActionKind(
         lambda call: call.df.select().limit(1),
         lambda call, query: not query.has_rows("isEmpty"),
+        "isEmpty",
+        takes_few=True,
+        is_answered_again=True,
     ),
-    "take": ActionKind(_taken, lambda call, query: query.frame().collect()),
-    "head": ActionKind(_head, _head_answer),
-    "first": ActionKind(_head, _head_answer),
-    "show": ActionKind(_shown, lambda call, query: call.original(query.local_frame(), *call.args, **call.kwargs)),
-    "__repr__": _DISPLAY,
-    "_repr_html_": _DISPLAY,
+    "count": ActionKind(
+        lambda call: call.df.groupBy().count(),
+        lambda call, query: query.number("count"),
+        "count",
+        is_answered_again=True,
+    ),
     "approxQuantile": _STATISTIC,
     "corr": _STATISTIC,
     "cov": _STATISTIC,

@@ -32,6 +32,7 @@ from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_answers import retained_answers
 from flinkmagic.reuse.stored_answers import FRAME, ROWS, NotExactError, read, written
+from flinkmagic.session.actions.action_kinds import action_kind
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -42,25 +43,6 @@ if TYPE_CHECKING:
     from flinkmagic.reuse.retained_answers import RetainedAnswer
 
 _LOG = logging.getLogger(__name__)
-
-_METHODS = frozenset(
-    {
-        "approxQuantile",
-        "collect",
-        "corr",
-        "count",
-        "cov",
-        "first",
-        "head",
-        "isEmpty",
-        "show",
-        "tail",
-        "take",
-        "toArrow",
-        "toPandas",
-    }
-)
-"""Actions without effects."""
 
 _PANDAS_OPTIONS = ("future.infer_string", "mode.copy_on_write", "mode.string_storage")
 """The options that shape the columns of a pandas frame."""
@@ -177,7 +159,10 @@ def asked(call: ActionCall, durable: DurableStore | None = None) -> AskedAnswer 
     durable : DurableStore, optional
         Where answers are stored for later processes.
     """
-    if call.method not in _METHODS or (call.method == "show" and not hasattr(call.df, "_show_string")):
+    kind = action_kind(call.method)
+    if kind is None or not kind.is_answered_again:
+        return None
+    if call.method == "show" and not hasattr(call.df, "_show_string"):
         return None
     arguments = _text_of_arguments(call)
     if arguments is None:

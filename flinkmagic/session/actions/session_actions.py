@@ -76,12 +76,6 @@ _LONG_CALL_SITE = "callSite.long"
 _MOST_REPORTS = 1000
 _MOST_GRAPHS = 20
 
-_STOP_EARLY = frozenset({"tail", "toLocalIterator"})
-"""Actions that read partition after partition and may stop early; others that do have a limit in their query."""
-
-_HAS_EFFECTS = frozenset({"foreach", "foreachPartition"})
-"""Actions that call the user's functions for their effects in the last stage, which is not run again."""
-
 OBSERVED = "its rows are observed, which Spark itself has to see"
 STREAMING = "it is a stream"
 ONLY_SPARK = "Spark plans its queries itself"
@@ -145,7 +139,7 @@ class SessionActions:
             return error
 
     def _carry_out(self, call: ActionCall, report: ActionReport, started: float) -> Any:
-        texts = TextReads(call.df.sparkSession.sparkContext, call.method)
+        texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method))
         try:
             graph: ActionGraph | str = self._graph(call, texts)
         except PlainCallError:
@@ -205,7 +199,7 @@ class SessionActions:
         if self._options.retain == "session":
             reread = RereadFrames.of(df.sparkSession.sparkContext)
             reread.leave_to_spark(df.sparkSession)
-            program.line = LineQuery(reread.within_reach(), sources, stops_early=call.method in _STOP_EARLY)
+            program.line = LineQuery(reread.within_reach(), sources, stops_early=_kind_of(call).stops_early)
         return program
 
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
@@ -287,7 +281,7 @@ class SessionActions:
             report = replace(report, note="; ".join(filter(None, [texts.note, report.note])))
             answer = self._noted(call, report, started, answer)
         except BaseException as error:
-            is_ours = texts.are_columns and call.method not in _HAS_EFFECTS and not is_cancelled(error)
+            is_ours = texts.are_columns and not _kind_of(call).has_effects and not is_cancelled(error)
             if isinstance(error, SPARKS_ERRORS) and is_ours:
                 report = replace(report, note=not_kept(", ".join(texts.names), error))
                 texts.give_up()
@@ -346,7 +340,8 @@ class SessionActions:
 
     def _noted(self, call: ActionCall, report: ActionReport, started: float, answer: Any) -> Any:
         """Report an action that has ended, and return its answer."""
-        if call.method != "toLocalIterator":
+        kind = action_kind(call.method)
+        if kind is None or not kind.hands_rows_out:
             self._note(report, started)
             return answer
         report = replace(report, note="; ".join(filter(None, [report.note, ROWS_ON_DEMAND])))

@@ -43,7 +43,7 @@ class SessionWrite:
         self._remarks: list[str] = []
         self._started = time.monotonic()
         self._reread = RereadFrames.of(program.spark.sparkContext)
-        self._texts = TextReads(program.spark.sparkContext, "write")
+        self._texts = TextReads(program.spark.sparkContext, None)
         self.graph: LineGraph
         """Another one if the write has run again."""
 

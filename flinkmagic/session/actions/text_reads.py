@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-_A_FEW_ROWS = frozenset(
-    {"show", "take", "head", "first", "isEmpty", "tail", "toLocalIterator", "__repr__", "_repr_html_"}
-)
-
-_KEEP_NOTHING = frozenset({"write", "tail", "toLocalIterator"})
-"""A write could not run again if it failed for that; the others may stop early without a limit in their query."""
+    from flinkmagic.session.actions.action_kinds import ActionKind
 
 LEAST_SECONDS = 0.1
 """Text that is parsed faster is not worth planning a query of one stage ourselves."""
@@ -34,14 +29,15 @@ class TextReads:
 
     Parameters
     ----------
-    method : str
-        Of the action; ``"write"`` for a write.
+    kind : ActionKind or None
+        Of the action; None if it is a write, or an action that only Spark carries out.
     """
 
-    def __init__(self, sc: SparkContext, method: str) -> None:
+    def __init__(self, sc: SparkContext, kind: ActionKind | None) -> None:
         self._sc = sc
         self._budget = KeepingBudget.of(sc)
-        self._takes_few, self._keeps = method in _A_FEW_ROWS, method not in _KEEP_NOTHING
+        self._takes_few = kind is not None and kind.takes_few
+        self._keeps = kind is not None and not kind.stops_early
         self.query: SourceQuery | None = None
 
     def of(self, df: DataFrame) -> SourceQuery | None:
