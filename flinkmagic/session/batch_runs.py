@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.streams.deferred_stream import BatchCall, DeferredStream
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.graph.job_graph import JobGraph
-    from flinkmagic.session.carrying_out import LineJob
+    from flinkmagic.session.carrying_out import RunningJob
 
 
 class BatchGraph(Protocol):
@@ -58,9 +58,9 @@ class BatchGraph(Protocol):
 
     job_graph: JobGraph
 
-    def run(self, wait: bool = True) -> LineJob: ...
+    def run(self, wait: bool = True) -> RunningJob: ...
 
-    def run_unshared(self) -> LineJob | None: ...
+    def run_unshared(self) -> RunningJob | None: ...
 
     def to_svg(self) -> str: ...
 
@@ -206,22 +206,22 @@ class _Batch(DeployingListener):
     def run_pending(self, program: Program) -> None:
         """Run the pending writes, and return when they are done."""
         location = program.writes[0].location
-        job: LineJob | None = None
+        job: RunningJob | None = None
         graph: BatchGraph | None = None
 
-        def run() -> LineJob:
+        def run() -> RunningJob:
             nonlocal graph
             graph = self._runs.compiled(program)
             return graph.run(wait=False)
 
-        def watch(running: LineJob) -> None:
+        def watch(running: RunningJob) -> None:
             nonlocal job
             job = running
             while not job.wait(_LOOK_S).is_terminal:
                 if self._is_interrupted():
                     raise self._stopped(location)
 
-        def unshared(failed: LineJob, _: BaseException) -> LineJob | None:
+        def unshared(failed: RunningJob, _: BaseException) -> RunningJob | None:
             assert graph is not None
             following = graph.run_unshared()
             if following is not None:

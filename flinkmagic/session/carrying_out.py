@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 
 
-class LineJob(Protocol):
+class RunningJob(Protocol):
     """What is needed of the job of a line (see `Job`)."""
 
     @property
@@ -46,7 +46,7 @@ class LineJob(Protocol):
     def exceptions(self) -> Sequence[RootExceptionHistoryEntry]: ...
 
 
-_Job = TypeVar("_Job", bound=LineJob)
+_Job = TypeVar("_Job", bound=RunningJob)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def wait_or_cancel(job: _Job, watch: Callable[[_Job], object] = lambda _: None) 
         raise
 
 
-def root_error(job: LineJob) -> BaseException | None:
+def root_error(job: RunningJob) -> BaseException | None:
     """Return the error that made a job fail; None if it has not failed."""
     entries = job.exceptions() if job.status is JobStatus.FAILED else ()
     return entries[-1].root.error if entries else None
@@ -132,7 +132,7 @@ def _started(line: Line, run: Callable[[], _Started]) -> _Started:
         raise NotDeployedError(line.text) from error
 
 
-def _failure(line: Line, job: LineJob) -> Exception:
+def _failure(line: Line, job: RunningJob) -> Exception:
     """Return the error of a job that has not finished (rules 1 to 3)."""
     failed = root_error(job)
     if failed is None:
