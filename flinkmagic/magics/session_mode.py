@@ -152,8 +152,8 @@ class SessionMode:
 
     def _make_ready(self, spark: SparkSession | None) -> None:
         """Do for the first cell what it would have to wait for."""
-        warmed = session.warm_up(spark)
-        if spark is not None and warmed is not None:  # else the modules are imported while a JVM starts
+        session.warm_up(spark)
+        if spark is not None:  # else the modules are imported while a JVM starts
             import flinkmagic.magics.cell_card
             import flinkmagic.magics.live  # noqa: F401
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import SparkConnectSessionError
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.local_spark import local_session, other_python
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-_asked: WeakSet[SparkContext] = WeakSet()
 
 
 def cell_session(shell: InteractiveShell) -> SparkSession:
@@ -47,12 +45,14 @@ def cell_session(shell: InteractiveShell) -> SparkSession:
 
 def say_other_python(spark: SparkSession) -> None:
     """Say once for each SparkContext that its workers run another Python, if they do."""
-    context = spark.sparkContext
-    if context not in _asked:
-        _asked.add(context)
-        told = other_python(context)
-        if told is not None:
-            print(lines_visible(told), file=sys.stderr)
+    _other_python_said(spark.sparkContext)
+
+
+@kept_for_context
+def _other_python_said(sc: SparkContext) -> None:
+    told = other_python(sc)
+    if told is not None:
+        print(lines_visible(told), file=sys.stderr)
 
 
 def running_session(shell: InteractiveShell) -> SparkSession | None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from flinkmagic.errors.capturing import SparkConnectSessionError
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.magics import spark_session
 from flinkmagic.magics.spark_session import cell_session
 
@@ -42,12 +43,13 @@ def test_a_connect_session_is_refused() -> None:
 def workers_run(spark, monkeypatch):
     """Let the workers of the session run some Python, and no cell have asked for it yet."""
 
+    say = spark_session._other_python_said.__wrapped__
+
     def run(python):
         monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
-        spark_session._asked.clear()
+        monkeypatch.setattr(spark_session, "_other_python_said", kept_for_context(say))
 
-    yield run
-    spark_session._asked.clear()
+    return run
 
 
 @pytest.mark.parametrize("begins", ["%%flinkgraph first\nn = spark.range(3).groupBy().count()", "%flinkgraph on"])

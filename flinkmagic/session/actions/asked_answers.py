@@ -22,11 +22,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import not_known
 from flinkmagic.errors.base import is_from_signal
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
@@ -46,9 +46,6 @@ _LOG = logging.getLogger(__name__)
 
 _PANDAS_OPTIONS = ("future.infer_string", "mode.copy_on_write", "mode.string_storage")
 """The options that shape the columns of a pandas frame."""
-
-_TOLD: WeakSet[SparkContext] = WeakSet()
-"""SparkContexts whose user was told by `say_not_known`."""
 
 
 class AskedAnswer:
@@ -177,10 +174,16 @@ def asked(call: ActionCall, durable: DurableStore | None = None) -> AskedAnswer 
 
 def say_not_known(call: ActionCall, error: Exception) -> None:
     """Tell the user, once for each SparkContext, that an answer was not looked for, or not kept."""
-    context = call.df.sparkSession.sparkContext
-    if context not in _TOLD:
-        _TOLD.add(context)
-        print(lines_visible(not_known(call.text, str(call.location), error)), file=sys.stderr)
+    told = _told(call.df.sparkSession.sparkContext)
+    if not told:
+        told.append(not_known(call.text, str(call.location), error))
+        print(lines_visible(told[0]), file=sys.stderr)
+
+
+@kept_for_context
+def _told(sc: SparkContext) -> list[str]:
+    """Return what `say_not_known` has told the user of a SparkContext."""
+    return []
 
 
 def _text_of_arguments(call: ActionCall) -> str | None:

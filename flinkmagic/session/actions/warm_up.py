@@ -10,13 +10,13 @@ import importlib
 import logging
 import threading
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.driver import java_classes as of_capturing
 from flinkmagic.deployment import java_classes as of_deployment
 from flinkmagic.errors.deployment import DriverClassesRefusedError
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
 from flinkmagic.reuse.generated_code import keep_generated_code
@@ -26,25 +26,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger(__name__)
-_WARM: WeakSet[SparkContext] = WeakSet()
-_LOCK = threading.Lock()
 
 
-def warm_up(spark: SparkSession | None) -> threading.Thread | None:
-    """Begin to prepare a session for actions, once for each SparkContext; return the thread that does so.
+def warm_up(spark: SparkSession | None) -> None:
+    """Begin to prepare a session for actions, on another thread and once for each SparkContext.
 
     It starts no Spark job and changes nothing in the session. What fails here fails again, and is reported, when it is
     needed. If there is no session yet, modules are imported: while a JVM starts, Python has nothing to do.
     """
     if spark is None:
-        thread = threading.Thread(target=_import, name="flinkmagic-warm-up", daemon=True)
-        thread.start()
-        return thread
-    sc = spark.sparkContext
-    with _LOCK:
-        if sc in _WARM:
-            return None
-        _WARM.add(sc)
+        threading.Thread(target=_import, name="flinkmagic-warm-up", daemon=True).start()
+    else:
+        _warming(spark.sparkContext)
+
+
+@kept_for_context
+def _warming(sc: SparkContext) -> threading.Thread:
     thread = threading.Thread(target=_make_ready, args=(sc,), name="flinkmagic-warm-up", daemon=True)
     thread.start()
     return thread

@@ -7,10 +7,10 @@ import os
 import signal
 import sys
 import time
-from weakref import WeakSet
 
 import pytest
 
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.options import JobOptions
 from flinkmagic.reuse import retained_answers
 from flinkmagic.reuse.result_keys import ResultKeys
@@ -422,7 +422,7 @@ def test_what_reads_a_full_cache_is_answered(nothing_cached, answering, files) -
 
 
 def test_a_failed_look_up_is_told_once_and_the_action_runs(answering, files, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(asked_answers, "_TOLD", WeakSet())
+    monkeypatch.setattr(asked_answers, "_told", kept_for_context(lambda _: []))
     answering.cell(GROUPS + "df.count()")
 
     def fails(keys, key):
@@ -439,7 +439,7 @@ def test_a_failed_look_up_is_told_once_and_the_action_runs(answering, files, mon
 
 
 def test_a_look_up_that_fails_with_its_action_is_not_told(answering, files, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(asked_answers, "_TOLD", WeakSet())
+    monkeypatch.setattr(asked_answers, "_told", kept_for_context(lambda _: []))
     monkeypatch.setattr(ResultKeys, "of_answer", lambda *_: 1 / 0)
     with pytest.raises(Exception, match=r"USER_RAISED_EXCEPTION|java\.lang\.RuntimeException"):
         answering.cell(NUMBERS + "df.select(F.expr('raise_error(name)')).collect()")
