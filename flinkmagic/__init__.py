@@ -26,26 +26,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "CompiledGraph": "flinkmagic.session",
-    "Job": "flinkmagic.session",
-    "OutputTag": "flinkmagic.graph.transformations",
-    "Split": "flinkmagic.capturing.splits",
-    "capture": "flinkmagic.session",
-    "co_iterate": "flinkmagic.session.iterations.iterate",
-    "compile": "flinkmagic.session",
-    "iterate": "flinkmagic.session.iterations.iterate",
-    "iterations": "flinkmagic.session.iterations.iterate",
-    "load_ipython_extension": "flinkmagic.magics",
-    "local_session": "flinkmagic.local_spark",
-    "side_output": "flinkmagic.capturing.splits",
-    "split": "flinkmagic.capturing.splits",
-    "with_options": "flinkmagic.session",
-}
-
-
-__all__ = [*_HOMES]
-__getattr__ = imported_on_use(__name__, _HOMES)
+__all__, __getattr__ = imported_on_use(__name__)
 
 
 def __dir__() -> list[str]:

@@ -23,13 +23,4 @@ if TYPE_CHECKING:
     from flinkmagic.display.views import job_view, stream_view
     from flinkmagic.display.widget import JobView
 
-_HOMES = {
-    "ErrorView": "snapshot", "GraphView": "snapshot", "JobSnapshot": "snapshot", "TaskView": "snapshot",
-    "execution_view": "execution_views", "regions_view": "execution_views", "states_by_vertex": "execution_views",
-    "job_view": "views", "stream_view": "views",
-    "mime_bundle": "page", "to_html": "page", "progress_line": "text", "to_table": "text", "to_text": "text",
-    "longest_line": "text",
-    "to_dot": "dot", "to_svg": "picture", "warm_up": "engine", "JobView": "widget",
-}  # fmt: skip
-
-__getattr__ = imported_on_use(__name__, {name: f"{__name__}.{home}" for name, home in _HOMES.items()})
+__all__, __getattr__ = imported_on_use(__name__)

@@ -22,22 +22,4 @@ if TYPE_CHECKING:
     from flinkmagic.session.releasing import release_retained, retained
     from flinkmagic.session.simulated_run import SimulatedRun, simulate_graph
 
-_HOMES = {
-    "CompiledGraph": "flinkmagic.session.compiled_graph",
-    "Job": "flinkmagic.session.job",
-    "SessionActions": "flinkmagic.session.actions.session_actions",
-    "SessionWrite": "flinkmagic.session.actions.session_writes",
-    "SimulatedRun": "flinkmagic.session.simulated_run",
-    "capture": "flinkmagic.capturing.capture",
-    "compile": "flinkmagic.session.compiled_graph",
-    "durable_store": "flinkmagic.reuse.durable_store",
-    "release_retained": "flinkmagic.session.releasing",
-    "retained": "flinkmagic.session.releasing",
-    "simulate_graph": "flinkmagic.session.simulated_run",
-    "start_stream": "flinkmagic.session.compiled_graph",
-    "submitted_jobs": "flinkmagic.deployment.session_cluster",
-    "warm_up": "flinkmagic.session.actions.warm_up",
-    "with_options": "flinkmagic.capturing.with_options",
-}
-
-__getattr__ = imported_on_use(__name__, _HOMES)
+__all__, __getattr__ = imported_on_use(__name__)
