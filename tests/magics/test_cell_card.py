@@ -268,10 +268,20 @@ def test_an_action_that_spark_alone_carries_out_is_shown_if_it_takes_long(on, mo
 def test_the_last_of_many_quick_actions_is_shown_while_the_cell_goes_on(on, monkeypatch) -> None:
     monkeypatch.setattr(cell_card, "UPDATE_S", 0.5)
     watched = Watched(monkeypatch)
-    on.names |= {"made": watched.made, "said": [], "sleep": time.sleep}
-    on.run("for _ in range(3): spark.range(3).collect()\nsleep(1)\nsaid += made[0]._widget._rows")
-    (row,) = on.names["said"]
-    assert row["facts"].startswith("line 1 · 3 times · ")
+
+    def facts() -> list[str]:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            shown = [row["facts"] for one in watched.made for row in one._widget._rows]
+            if any("3 times" in one for one in shown):
+                break
+            time.sleep(0.02)
+        return shown
+
+    on.names["facts"] = facts
+    on.run("for _ in range(3): spark.range(3).collect()\nshown = facts()")
+    (shown,) = on.names["shown"]
+    assert shown.startswith("line 1 · 3 times · ")
 
 
 def test_a_line_that_can_be_opened_no_more_says_so(on, monkeypatch) -> None:

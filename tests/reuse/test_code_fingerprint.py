@@ -186,7 +186,7 @@ def test_another_process_finds_the_same(tmp_path):
             [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
             text=True, check=True,
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     }  # fmt: skip
     assert answers == {digest(source, table={"f", "e", "d"}) + "\n"}
 
