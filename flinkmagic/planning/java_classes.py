@@ -40,7 +40,7 @@ CLASSES = DriverClasses(
         "FrameParts": ("PlanLeaves", "PlanNodes", "TotalExpressions", "TotalPlans"),
         "KeptColumns": ("PlanNodes",),
         "KeptSlices": ("ColumnPlanning", "KeptColumns", "PlanNodes", "SourceColumns", "SourceScan"),
-        "LogicalCuts": ("PlanLeaves", "PlanNodes", "Replacement", "SelectedRows"),
+        "LogicalCuts": ("PlanLeaves", "PlanNodes", "SelectedRows"),
         "MergedRows": ("PlanLeaves", "PlanNodes"),
         "ObservedMetrics": ("PlanRebuilder",),
         "PlanNodes": ("LeafPartitions", "PlanLeaves", "Replacement"),

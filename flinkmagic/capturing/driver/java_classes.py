@@ -20,7 +20,7 @@ CLASSES = DriverClasses(
         "PrunedReads",
         "SqlReader",
     ),
-    uses={"LeafReader": ("CaptureReader",), "LineageReader": ("CaptureReader",)},
+    uses=dict.fromkeys(("LeafReader", "LineageReader", "PlanFunctions"), ("CaptureReader",)),
 )
 
 

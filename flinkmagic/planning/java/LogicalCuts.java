@@ -8,7 +8,6 @@ import java.util.TreeSet;
 
 import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
@@ -313,7 +312,7 @@ public class LogicalCuts {
                 replaced.put(subquery, made);
             }
         }
-        return replaced.isEmpty() ? plan : (LogicalPlan) plan.transformExpressions(new Replacement(new WithNewQuery(replaced)));
+        return replaced.isEmpty() ? plan : (LogicalPlan) PlanNodes.withNewSubqueryPlans(plan, replaced);
     }
 
     private LogicalPlan withNewQueries(LogicalPlan command) throws Exception {
@@ -349,25 +348,6 @@ public class LogicalCuts {
         Selection(Integer parent, String which) {
             this.parent = parent;
             this.which = which;
-        }
-    }
-
-    /** Expressions over rewritten subqueries. */
-    static class WithNewQuery implements Replacement.Rule {
-        private final IdentityHashMap replaced;
-
-        WithNewQuery(IdentityHashMap replaced) {
-            this.replaced = replaced;
-        }
-
-        @Override
-        public Object of(Object expression) {
-            if (!(expression instanceof SubqueryExpression)) {
-                return null;
-            }
-            SubqueryExpression subquery = (SubqueryExpression) expression;
-            Object plan = replaced.get(subquery.plan());
-            return plan == null ? null : subquery.withNewPlan((LogicalPlan) plan);
         }
     }
 }

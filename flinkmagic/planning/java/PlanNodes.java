@@ -6,10 +6,10 @@ import java.util.IdentityHashMap;
 
 import flinkmagic.jvm.Reflect;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.execution.BaseSubqueryExec;
-import org.apache.spark.sql.execution.ExecSubqueryExpression;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -80,8 +80,8 @@ public class PlanNodes {
     }
 
     /** A plan whose subqueries are replaced, by the plans that they have. */
-    public static SparkPlan withNewSubqueryPlans(SparkPlan plan, IdentityHashMap replaced) {
-        return (SparkPlan) plan.transformExpressions(new Replacement(new WithNewPlan(replaced)));
+    public static QueryPlan withNewSubqueryPlans(QueryPlan plan, IdentityHashMap replaced) {
+        return plan.transformExpressions(new Replacement(new WithNewPlan(replaced)));
     }
 
     /** Scala's indexed sequence, of the version that runs. */
@@ -89,7 +89,7 @@ public class PlanNodes {
         return LeafPartitions.list(items).toVector();
     }
 
-    /** Expressions over the rebuilt subqueries. */
+    /** Expressions over other plans of their subqueries. */
     static class WithNewPlan implements Replacement.Rule {
         private final IdentityHashMap replaced;
 
@@ -99,12 +99,12 @@ public class PlanNodes {
 
         @Override
         public Object of(Object expression) {
-            if (!(expression instanceof ExecSubqueryExpression)) {
+            if (!(expression instanceof PlanExpression)) {
                 return null;
             }
-            ExecSubqueryExpression subquery = (ExecSubqueryExpression) expression;
+            PlanExpression subquery = (PlanExpression) expression;
             Object plan = replaced.get(subquery.plan());
-            return plan == null ? null : subquery.withNewPlan((BaseSubqueryExec) plan);
+            return plan == null ? null : subquery.withNewPlan((QueryPlan) plan);
         }
     }
 }

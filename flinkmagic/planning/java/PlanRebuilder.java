@@ -432,7 +432,7 @@ public class PlanRebuilder {
         if (wrapped.isEmpty()) {
             return plan;
         }
-        return PlanNodes.withNewSubqueryPlans(PlanNodes.withNewSubqueryPlans(plan, wrapped), unwrapped);
+        return (SparkPlan) PlanNodes.withNewSubqueryPlans(PlanNodes.withNewSubqueryPlans(plan, wrapped), unwrapped);
     }
 
     private SparkPlan behindShuffle(SparkPlan plan) throws Exception {

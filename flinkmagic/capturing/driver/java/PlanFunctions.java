@@ -1,6 +1,5 @@
 package flinkmagic.capturing.driver;
 
-import java.io.ByteArrayOutputStream;
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
 import java.util.ArrayDeque;
@@ -8,9 +7,7 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.zip.DeflaterOutputStream;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.Dependency;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.broadcast.Broadcast;
@@ -31,7 +28,6 @@ import scala.collection.Iterator;
  * run Python.
  */
 public class PlanFunctions {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final int MOST_RDDS = 5000;
 
     /** Packages whose functions are known: they do what Spark's operators and its machine learning do. */
@@ -83,11 +79,7 @@ public class PlanFunctions {
         facts.put("functions", commands);
         facts.put("opaque", opaque);
         facts.put("broadcasts", broadcasts);
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        DeflaterOutputStream out = new DeflaterOutputStream(bytes);
-        out.write(JSON.writeValueAsBytes(facts));
-        out.close();
-        return bytes.toByteArray();
+        return CaptureReader.deflated(facts);
     }
 
     private void refuse(String what) {
