@@ -32,12 +32,7 @@ from flinkmagic.graph.job_graph import (
 from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.pipelined_region import logical_pipelined_regions
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
-from flinkmagic.graph.stream_config import (
-    ChainedInputConfig,
-    NetworkInputConfig,
-    NonChainedOutput,
-    StreamConfig,
-)
+from flinkmagic.graph.stream_config import StreamConfig
 from flinkmagic.graph.stream_graph import DEFAULT_SLOT_SHARING_GROUP, StreamEdge, StreamGraph, StreamNode
 from flinkmagic.graph.stream_graph_hasher import generate_hashes
 from flinkmagic.graph.trampoline import Steps, run
@@ -86,6 +81,15 @@ def result_type_of(edge: StreamEdge, global_mode: GlobalStreamExchangeMode) -> R
     else:
         return _RESULT_OF_GLOBAL_MODE[global_mode]
     return ResultPartitionType.PIPELINED_BOUNDED if pipelined else ResultPartitionType.BLOCKING
+
+
+@dataclass(eq=False)
+class NonChainedOutput:
+    """What an operator sends to other tasks: one result, or a share in one. Mirrors ``NonChainedOutput``."""
+
+    partitioner: StreamPartitioner
+    result_type: ResultPartitionType
+    dataset_id: str | None
 
 
 @dataclass
@@ -151,7 +155,7 @@ class _JobGraphGenerator:
         info.operators.append(node)
         for start in chaining.chained_inputs(node):
             yield self._chain(start, info, 0)
-        info.configs[node.id] = self._make_config(node, info, index, chained)
+        info.configs[node.id] = StreamConfig(node, index, chained)
 
     def _chained_name(self, info: _ChainInfo) -> str:
         """Name a chain: ``A [inputs] -> B -> (C, D)``."""
@@ -173,23 +177,6 @@ class _JobGraphGenerator:
             if inputs:
                 left += ["]", *_separated(inputs), " ["]
         return "".join(parts)
-
-    def _make_config(self, node: StreamNode, info: _ChainInfo, index: int, chained: list[StreamEdge]) -> StreamConfig:
-        inputs: dict[int, NetworkInputConfig | ChainedInputConfig] = {}
-        gates = 0
-        for edge in node.in_edges:
-            position = max(edge.type_number - 1, 0)
-            if self._chaining.is_chained_input(edge) or self._chaining.is_chained_output(edge):
-                inputs[position] = ChainedInputConfig(edge)
-            elif position not in inputs:
-                inputs[position] = NetworkInputConfig(gates)
-                gates += 1
-        return StreamConfig(
-            node=node,
-            chain_index=index,
-            inputs=tuple(inputs[position] for position in sorted(inputs)),
-            chained_outputs=chained,
-        )
 
     def _make_vertex(self, info: _ChainInfo) -> None:
         start = info.start
@@ -234,18 +221,9 @@ class _JobGraphGenerator:
                 if (may_share or is_named) and (result_type.is_reconsumable or result_type.is_hybrid):
                     output = shared.get(key)
                 if output is None:
-                    output = shared[key] = NonChainedOutput(
-                        edge.source.id,
-                        edge.output_tag,
-                        edge.partitioner,
-                        result_type,
-                        edge.dataset_id,
-                    )
-                    info.configs[edge.source.id].non_chained_outputs.append(output)
+                    output = shared[key] = NonChainedOutput(edge.partitioner, result_type, edge.dataset_id)
                 elif output.result_type is ResultPartitionType.HYBRID_SELECTIVE:
                     output.result_type = ResultPartitionType.HYBRID_FULL
-                if output.output_tag != edge.output_tag:
-                    output.output_tag = None
                 outputs[edge] = output
         return outputs
 
@@ -269,7 +247,6 @@ class _JobGraphGenerator:
                     dataset = datasets[id(output)] = vertex.add_result(output.result_type, output.dataset_id)
                 consumer = self._vertices[self._chaining.start_of(edge.target).id]
                 consumer.consume(dataset, _pattern(output.partitioner), output.partitioner, edge)
-                consumer.configs[edge.target.id].in_physical_edges.append(edge)
 
     # Groups
 

@@ -7,12 +7,7 @@ from collections.abc import Sequence
 from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
-from flinkmagic.scheduling.task_executor_gateway import (
-    InputGateDeploymentDescriptor,
-    ResultPartitionDeploymentDescriptor,
-    ResultPartitionID,
-    TaskDeploymentDescriptor,
-)
+from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID, TaskDeploymentDescriptor
 
 
 class TaskDeploymentDescriptorFactory:
@@ -38,8 +33,8 @@ class TaskDeploymentDescriptorFactory:
             allocation_id=slot.allocation_id,
             resource_id=slot.resource_id,
             slot_index=slot.slot_index,
-            inputs=tuple(self._input(vertex, group) for group in self._topology.consumed_groups(vertex)),
-            outputs=tuple(self._output(partition) for partition in self.produced_partitions(vertex)),
+            inputs=tuple(map(self._input, self._topology.consumed_groups(vertex))),
+            outputs=tuple(map(self.partition_id, self.produced_partitions(vertex))),
         )
 
     def produced_partitions(self, vertex: int) -> list[int]:
@@ -58,23 +53,9 @@ class TaskDeploymentDescriptorFactory:
         producer = self._executions.attempt_id(topology.producer_of[partition])
         return ResultPartitionID(result.id, partition - result.first_partition, producer)
 
-    def _input(self, vertex: int, group: int) -> InputGateDeploymentDescriptor:
-        topology = self._topology
-        result = topology.results[topology.result_of_group[group]]
-        start, end = topology.partition_start[group], topology.partition_end[group]
+    def _input(self, group: int) -> Sequence[ResultPartitionID]:
         partition_ids = self._partition_ids.get(group)
         if partition_ids is None:
-            partition_ids = tuple(self.partition_id(partition) for partition in range(start, end))
-            self._partition_ids[group] = partition_ids
-        subpartition = vertex - topology.consumer_start[group]
-        return InputGateDeploymentDescriptor(
-            result.id, start - result.first_partition, partition_ids, subpartition, subpartition
-        )
-
-    def _output(self, partition: int) -> ResultPartitionDeploymentDescriptor:
-        result = self._topology.results[self._topology.result_of[partition]]
-        return ResultPartitionDeploymentDescriptor(
-            self.partition_id(partition),
-            result.result_type,
-            result.n_subpartitions(partition - result.first_partition),
-        )
+            partitions = range(self._topology.partition_start[group], self._topology.partition_end[group])
+            partition_ids = self._partition_ids[group] = tuple(map(self.partition_id, partitions))
+        return partition_ids

@@ -97,7 +97,7 @@ class DefaultExecutionDeployer:
         self._executions.transition(vertex, ExecutionState.DEPLOYING)
         descriptor = self._descriptors.create(vertex, slot)
         for partition, output in zip(self._descriptors.produced_partitions(vertex), descriptor.outputs, strict=True):
-            self._tracker.start_tracking(partition, output.partition_id, slot.resource_id, slot.gateway)
+            self._tracker.start_tracking(partition, output, slot.resource_id, slot.gateway)
         self._event_log.add("scheduler", f"deploy {descriptor.task_name} in {slot.allocation_id} on {slot.resource_id}")
         try:
             slot.gateway.submit_task(descriptor, self._rpc_timeout_ms)

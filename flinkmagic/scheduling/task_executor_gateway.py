@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from flinkmagic.graph.execution import ExecutionAttemptID
     from flinkmagic.graph.execution_state import ExecutionState
-    from flinkmagic.graph.result_partition_type import ResultPartitionType
 
 
 class ResultPartitionID(NamedTuple):
@@ -43,34 +42,13 @@ class TaskExecutionStateTransition:
     """When it happened, if that is known to be earlier than the news; None means now."""
 
 
-class InputGateDeploymentDescriptor(NamedTuple):
-    """What one input of a task reads (Flink's `InputGateDeploymentDescriptor`).
-
-    `partitions` are those of the result that the task consumes, the first at `first_partition`; a task
-    reads the subpartitions `first_subpartition` to `last_subpartition` (both included) of each.
-    """
-
-    dataset_id: str
-    first_partition: int
-    partitions: Sequence[ResultPartitionID]
-    first_subpartition: int
-    last_subpartition: int
-
-
-class ResultPartitionDeploymentDescriptor(NamedTuple):
-    """How one output of a task is written (Flink's `ResultPartitionDeploymentDescriptor`)."""
-
-    partition_id: ResultPartitionID
-    result_type: ResultPartitionType
-    subpartitions: int
-
-
 @dataclass(frozen=True)
 class TaskDeploymentDescriptor:
     """All that a task executor must know to run an attempt (Flink's `TaskDeploymentDescriptor`).
 
-    Departure from Flink: the code is not shipped. `vertex` is the task's global index in the execution
-    graph, by which a gateway in the same process finds the vertex and its operator's handle.
+    Departure from Flink: neither code is shipped, nor what only code would read, such as subpartitions. `vertex` is the
+    task's global index in the execution graph, by which a gateway in the same process finds the vertex and its
+    operator's handle.
     """
 
     job_id: str
@@ -80,8 +58,9 @@ class TaskDeploymentDescriptor:
     allocation_id: str
     resource_id: str
     slot_index: int
-    inputs: tuple[InputGateDeploymentDescriptor, ...] = ()
-    outputs: tuple[ResultPartitionDeploymentDescriptor, ...] = ()
+    inputs: tuple[Sequence[ResultPartitionID], ...] = ()
+    """For each input gate, the partitions that it reads."""
+    outputs: tuple[ResultPartitionID, ...] = ()
 
 
 class TaskExecutorGateway(Protocol):

@@ -72,7 +72,7 @@ class SimulatedTask:
         self._shuffle = shuffle
         self._times = times
         self._on_change = on_change
-        self._inputs = [partition for gate in descriptor.inputs for partition in gate.partitions]
+        self._inputs = [partition for gate in descriptor.inputs for partition in gate]
         self._next: ScheduledCall | None = None
         self._is_work_done = False
         self._n_finished_inputs = 0
@@ -81,7 +81,7 @@ class SimulatedTask:
     def start(self) -> None:
         """Start the task."""
         for output in self.descriptor.outputs:
-            self._shuffle.begin(output.partition_id, self._resource_id)
+            self._shuffle.begin(output, self._resource_id)
         self._change(_S.INITIALIZING)
         self._later(self._initialized, self._times.initialization_ms(self.descriptor))
 
@@ -171,13 +171,13 @@ class SimulatedTask:
                 return
             self._n_finished_inputs += 1
         for output in self.descriptor.outputs:
-            self._shuffle.finish(output.partition_id)
+            self._shuffle.finish(output)
         self._end(_S.FINISHED, None)
 
     def _end(self, state: ExecutionState, error: BaseException | None) -> None:
         self._stop()
         for output in self.descriptor.outputs:
-            self._shuffle.abandon(output.partition_id)
+            self._shuffle.abandon(output)
         self._change(state, error)
 
     def _stop(self) -> None:

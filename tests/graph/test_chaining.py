@@ -8,7 +8,6 @@ from flinkmagic.graph.chaining import Chaining, is_chainable
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.partitioner import PartitionerKind
-from flinkmagic.graph.stream_config import ChainedInputConfig, NetworkInputConfig
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.graph.transformations import (
     MultipleInputTransformation,
@@ -97,9 +96,6 @@ def test_a_join_takes_its_inputs_into_its_task(job_graph: JobGraphOf) -> None:
     assert [node.name for node in stage.operators] == ["Project", "Join", "Filter", "Source: flights"]
     assert stage.operator_factory == "handle"
     assert stage.head.name == "Join"
-    inputs = stage.configs[stage.head.id].inputs
-    assert isinstance(inputs[0], ChainedInputConfig)
-    assert inputs[1] == NetworkInputConfig(0)
     assert [(edge.producer.name, edge.partitioner.kind) for edge in stage.inputs] == [
         ("Source: carriers", PartitionerKind.BROADCAST)
     ]
@@ -134,7 +130,6 @@ def test_an_exchange_into_a_taken_chain_feeds_the_stage(job_graph: JobGraphOf, v
     assert stage.name == "Join [Sort, Sort too]"
     assert [edge.producer.name for edge in stage.inputs] == ["Source: a", "Source: b"]
     assert [edge.stream_edge.target.name for edge in stage.inputs] == ["Sort", "Sort too"]
-    assert [edge.source.name for edge in stage.configs[sort.id].in_physical_edges] == ["Source: a"]
 
 
 def test_a_self_join_takes_its_one_input_once(job_graph: JobGraphOf) -> None:

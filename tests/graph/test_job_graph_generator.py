@@ -24,7 +24,6 @@ from flinkmagic.graph.transformations import (
     SplitTransformation,
     Transformation,
     TwoInputTransformation,
-    UnionTransformation,
 )
 
 StreamGraphOf = Callable[..., StreamGraph]
@@ -240,17 +239,11 @@ def test_what_flink_refuses(job_graph: JobGraphOf) -> None:
         job_graph(left, right)
 
 
-def test_configs_tell_what_stays_and_what_leaves(job_graph: JobGraphOf, vertex: Find) -> None:
+def test_configs_tell_what_stays(job_graph: JobGraphOf, vertex: Find) -> None:
     source = SourceTransformation("s")
     stay, leave = OneInputTransformation(source, "stay"), OneInputTransformation(exchange(source), "leave")
-    join = TwoInputTransformation(stay, UnionTransformation([leave, source]), "join")
-    graph = job_graph(stay, leave, join)
-    config = vertex(graph, "Source: s").configs[source.id]
+    config = vertex(job_graph(stay, leave), "Source: s").configs[source.id]
     assert [edge.target.name for edge in config.chained_outputs] == ["stay"]
-    assert [output.partitioner.kind.name for output in config.non_chained_outputs] == ["REBALANCE", "FORWARD"]
-    joined = vertex(graph, "join").configs[join.id]
-    assert [gate.input_gate for gate in joined.inputs] == [0, 1]
-    assert [edge.source.name for edge in joined.in_physical_edges] == ["leave", "stay", "Source: s"]
 
 
 def test_a_job_id_is_random_unless_given(stream_graph: StreamGraphOf) -> None:

@@ -76,20 +76,17 @@ def test_a_descriptor_says_what_to_read_and_to_write(job, bench) -> None:
     writer, reader = b.submitted[1], b.submitted[3]
     assert writer.task_name == "Source: map (2/2)"
     assert writer.inputs == ()
-    assert [(o.partition_id.partition, o.subpartitions, o.result_type.name) for o in writer.outputs] == [
-        (1, 3, "BLOCKING")
-    ]
+    assert [output.partition for output in writer.outputs] == [1]
     assert reader.attempt_id == ExecutionAttemptID(b.graph.job_vertices[1].id, 1, 0)
     (gate,) = reader.inputs
-    assert list(gate.partitions) == [b.submitted[0].outputs[0].partition_id, writer.outputs[0].partition_id]
-    assert (gate.first_subpartition, gate.last_subpartition) == (1, 1)
+    assert list(gate) == [b.submitted[0].outputs[0], writer.outputs[0]]
     assert reader.outputs == ()
 
 
 def test_all_readers_of_a_group_share_one_list_of_partitions(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.finish(0, 1)
-    assert b.submitted[2].inputs[0].partitions is b.submitted[4].inputs[0].partitions
+    assert b.submitted[2].inputs[0] is b.submitted[4].inputs[0]
 
 
 def test_slots_are_given_back_when_the_last_subtask_in_them_is_over(job, bench) -> None:
@@ -240,7 +237,7 @@ def test_a_lost_input_pulls_its_producer_in(job, bench) -> None:
     assert [p.producer.subtask for p in b.released] == [1]
     b.finish(1)
     assert b.take_calls() == [[1], [2], [3], [4]]
-    assert b.submitted[-1].inputs[0].partitions[1].producer.attempt == 1
+    assert b.submitted[-1].inputs[0][1].producer.attempt == 1
 
 
 def test_what_is_done_already_is_not_run_and_is_read_from_its_holder(job, bench) -> None:
@@ -249,7 +246,7 @@ def test_what_is_done_already_is_not_run_and_is_read_from_its_holder(job, bench)
     b.start()
     assert b.statuses[-2:] == [JobStatus.RECONCILING, JobStatus.RUNNING]
     assert b.states() == "FFDDD"
-    assert [p.producer.subtask for p in b.submitted[0].inputs[0].partitions] == [0, 1]
+    assert [p.producer.subtask for p in b.submitted[0].inputs[0]] == [0, 1]
     b.finish(2, 3, 4)
     assert sorted(p.producer.subtask for p in b.released) == [0, 1]
     assert b.status is JobStatus.FINISHED
