@@ -109,10 +109,10 @@ class _Run:
 
     # The gateway.
 
-    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+    def submit_task(self, descriptor: TaskDeploymentDescriptor) -> None:
         self._submitted.append(descriptor)
 
-    def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
+    def cancel_task(self, attempt_id: ExecutionAttemptID) -> None:
         self._canceled.append(attempt_id)
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:

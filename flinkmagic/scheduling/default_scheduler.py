@@ -64,10 +64,6 @@ class DefaultScheduler(SchedulerBase):
         When a region's inputs are enough; by default what the job's settings say.
     slot_sharing_groups : sequence of sequences of int, optional
         The vertices that share a slot, if a strategy other than Flink's decided.
-    exception_history_size : int
-        `web.exception-history-size`.
-    rpc_timeout_ms : float
-        Given to gateways (`akka.ask.timeout`).
     release_partitions : bool
         Whether results are deleted as soon as their consumers are finished
         (`jobmanager.partition.release-during-job-execution`).
@@ -86,8 +82,6 @@ class DefaultScheduler(SchedulerBase):
         listeners: Sequence[JobListener] = (),
         event_log: JobEventLog | None = None,
         slot_sharing_groups: Sequence[Sequence[int]] | None = None,
-        exception_history_size: int = 16,
-        rpc_timeout_ms: float = 10_000.0,
         release_partitions: bool = True,
     ) -> None:
         super().__init__(
@@ -96,16 +90,13 @@ class DefaultScheduler(SchedulerBase):
             clock=clock,
             listeners=listeners,
             event_log=event_log,
-            rpc_timeout_ms=rpc_timeout_ms,
         )
         self._release_partitions = release_partitions
         self.release_strategy = RegionPartitionGroupReleaseStrategy(self.topology)
         self.allocator = make_allocator(
             execution_graph, self.executions, slot_provider, slot_sharing_groups, self.topology
         )
-        self._operations = ExecutionOperations(
-            self.executions, self.allocator, self.tracker, self.topology, rpc_timeout_ms
-        )
+        self._operations = ExecutionOperations(self.executions, self.allocator, self.tracker, self.topology)
         self._versioner = ExecutionVertexVersioner(self.topology.n_vertices)
         self._descriptors = TaskDeploymentDescriptorFactory(execution_graph.job_id, self.topology, self.executions)
         self._deployer = DefaultExecutionDeployer(
@@ -116,7 +107,6 @@ class DefaultScheduler(SchedulerBase):
             self._descriptors,
             self,
             self.event_log,
-            rpc_timeout_ms,
         )
         self.input_dependency = input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
         self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
@@ -124,7 +114,6 @@ class DefaultScheduler(SchedulerBase):
             make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker),
             restart_strategy or NoRestartBackoffTimeStrategy(),
             self.topology.n_vertices,
-            exception_history_size,
         )
         self._waiting_for_restart: set[int] = set()
         self._status.transition(JobStatus.CREATED)

@@ -53,7 +53,6 @@ class DefaultExecutionDeployer:
         descriptors: TaskDeploymentDescriptorFactory,
         failure_handler: DeploymentFailureHandler,
         event_log: JobEventLog,
-        rpc_timeout_ms: float,
     ) -> None:
         self._executions = executions
         self._allocator = allocator
@@ -62,7 +61,6 @@ class DefaultExecutionDeployer:
         self._descriptors = descriptors
         self._failure_handler = failure_handler
         self._event_log = event_log
-        self._rpc_timeout_ms = rpc_timeout_ms
 
     def allocate_slots_and_deploy(self, vertices: Sequence[int]) -> None:
         """Ask for the vertices' slots, and deploy them all when all of these are there."""
@@ -100,6 +98,6 @@ class DefaultExecutionDeployer:
             self._tracker.start_tracking(partition, output, slot.resource_id, slot.gateway)
         self._event_log.add("scheduler", f"deploy {descriptor.task_name} in {slot.allocation_id} on {slot.resource_id}")
         try:
-            slot.gateway.submit_task(descriptor, self._rpc_timeout_ms)
+            slot.gateway.submit_task(descriptor)
         except Exception as error:  # noqa: BLE001 - what a gateway raises fails the task, not the scheduler
             self._failure_handler.fail_execution(vertex, error)

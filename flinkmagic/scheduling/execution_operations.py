@@ -29,13 +29,11 @@ class ExecutionOperations:
         allocator: SlotSharingExecutionSlotAllocator,
         tracker: JobMasterPartitionTracker,
         topology: SchedulingTopology,
-        rpc_timeout_ms: float,
     ) -> None:
         self._executions = executions
         self._allocator = allocator
         self._tracker = tracker
         self._topology = topology
-        self._rpc_timeout_ms = rpc_timeout_ms
 
     def end(
         self, vertex: int, to: ExecutionState, error: BaseException | None = None, at_ms: float | None = None
@@ -54,7 +52,7 @@ class ExecutionOperations:
     def cancel_on_executor(self, vertex: int) -> None:
         """Tell an executor to stop an execution; the executor reports how it ends."""
         slot = self._executions.slots[vertex]
-        slot.gateway.cancel_task(self._executions.attempt_id(vertex), self._rpc_timeout_ms)
+        slot.gateway.cancel_task(self._executions.attempt_id(vertex))
 
     def cancel(self, vertices: Iterable[int]) -> None:
         """Cancel executions; requests for slots go first, so that no returned slot fulfils one of them."""

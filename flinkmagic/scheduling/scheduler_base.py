@@ -17,6 +17,9 @@ from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 
+_ASK_TIMEOUT_S = 10.0
+"""Flink's `akka.ask.timeout`."""
+
 
 class SchedulerBase:
     """Holds what every scheduler knows about its job. For the parameters see `DefaultScheduler`."""
@@ -32,7 +35,6 @@ class SchedulerBase:
         clock: Clock,
         listeners: Sequence[JobListener],
         event_log: JobEventLog | None,
-        rpc_timeout_ms: float,
     ) -> None:
         self.execution_graph = execution_graph
         self.topology = SchedulingTopology(execution_graph)
@@ -41,7 +43,6 @@ class SchedulerBase:
         self.tracker = JobMasterPartitionTracker(execution_graph.job_id, self.topology)
         self._main_thread = main_thread
         self._clock = clock
-        self._rpc_timeout_ms = rpc_timeout_ms
         self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
         self._failure_cause: BaseException | None = None
         self._termination_future: Future[JobStatus] = Future()
@@ -65,7 +66,7 @@ class SchedulerBase:
         """Return a snapshot of the job; callable from any thread."""
         if self._termination_future.done():
             return self._picture()
-        return ask(self._main_thread, self._picture, self._rpc_timeout_ms / 1000.0)
+        return ask(self._main_thread, self._picture, _ASK_TIMEOUT_S)
 
     def _picture(self) -> ExecutionGraphInfo:
         return ExecutionGraphInfo(

@@ -75,15 +75,14 @@ class TaskExecutorGateway(Protocol):
         """The executor's name, unique among those of a job."""
         ...
 
-    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+    def submit_task(self, descriptor: TaskDeploymentDescriptor) -> None:
         """Run an attempt.
 
-        The answers are INITIALIZING, RUNNING, then a terminal state. A gateway that cannot take the task within
-        `timeout_ms` answers FAILED.
+        The answers are INITIALIZING, RUNNING, then a terminal state.
         """
         ...
 
-    def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
+    def cancel_task(self, attempt_id: ExecutionAttemptID) -> None:
         """Stop an attempt; the answer is CANCELED, or the terminal state that came first.
 
         For an attempt that the executor does not know, the answer is CANCELED as well.

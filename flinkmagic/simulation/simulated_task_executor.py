@@ -101,10 +101,10 @@ class SimulatedTaskExecutor:
 
     # -- what it receives (the gateway) ----------------------------------------------------------------
 
-    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+    def submit_task(self, descriptor: TaskDeploymentDescriptor) -> None:
         self._inbox.send(lambda: self._submit(descriptor))
 
-    def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
+    def cancel_task(self, attempt_id: ExecutionAttemptID) -> None:
         self._inbox.send(lambda: self._cancel(attempt_id))
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:

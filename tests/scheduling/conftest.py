@@ -115,12 +115,12 @@ class Bench:
 
     # The gateway.
 
-    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+    def submit_task(self, descriptor: TaskDeploymentDescriptor) -> None:
         if self.refuse is not None:
             raise self.refuse
         self.submitted.append(descriptor)
 
-    def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
+    def cancel_task(self, attempt_id: ExecutionAttemptID) -> None:
         self.canceled.append(attempt_id)
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:

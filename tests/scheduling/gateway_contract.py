@@ -19,8 +19,6 @@ from flinkmagic.scheduling.task_executor_gateway import (
     TaskExecutorGateway,
 )
 
-TIMEOUT_MS = 10_000.0
-
 
 class GatewayHarness(Protocol):
     """Makes a gateway's tasks, and hears its news."""
@@ -64,14 +62,14 @@ class TaskExecutorGatewayContract:
 
     def test_a_task_comes_to_run_and_finishes(self, harness: GatewayHarness) -> None:
         task = harness.descriptor("finish")
-        harness.call(lambda: harness.gateway.submit_task(task, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.submit_task(task))
         harness.wait(task.attempt_id, S.FINISHED)
         harness.settle()
         assert self.told(harness, task) == [S.INITIALIZING, S.RUNNING, S.FINISHED]
 
     def test_a_failure_is_told_once_with_its_cause(self, harness: GatewayHarness) -> None:
         task = harness.descriptor("fail")
-        harness.call(lambda: harness.gateway.submit_task(task, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.submit_task(task))
         harness.wait(task.attempt_id, S.FAILED)
         harness.settle()
         assert self.told(harness, task)[-1] is S.FAILED
@@ -82,9 +80,9 @@ class TaskExecutorGatewayContract:
 
     def test_a_running_task_can_be_cancelled(self, harness: GatewayHarness) -> None:
         task = harness.descriptor("hang")
-        harness.call(lambda: harness.gateway.submit_task(task, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.submit_task(task))
         harness.wait(task.attempt_id, S.RUNNING)
-        harness.call(lambda: harness.gateway.cancel_task(task.attempt_id, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.cancel_task(task.attempt_id))
         harness.wait(task.attempt_id, S.CANCELED)
         harness.settle()
         assert self.told(harness, task) == [S.INITIALIZING, S.RUNNING, S.CANCELED]
@@ -93,8 +91,8 @@ class TaskExecutorGatewayContract:
         task = harness.descriptor("hang")
 
         def submit_and_cancel() -> None:
-            harness.gateway.submit_task(task, TIMEOUT_MS)
-            harness.gateway.cancel_task(task.attempt_id, TIMEOUT_MS)
+            harness.gateway.submit_task(task)
+            harness.gateway.cancel_task(task.attempt_id)
 
         harness.call(submit_and_cancel)
         harness.wait(task.attempt_id, S.CANCELED)
@@ -103,18 +101,18 @@ class TaskExecutorGatewayContract:
 
     def test_cancelling_a_task_leaves_others_alone(self, harness: GatewayHarness) -> None:
         doomed, other = harness.descriptor("hang"), harness.descriptor("finish")
-        harness.call(lambda: harness.gateway.submit_task(doomed, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.submit_task(doomed))
         harness.wait(doomed.attempt_id, S.RUNNING)
-        harness.call(lambda: harness.gateway.submit_task(other, TIMEOUT_MS))
-        harness.call(lambda: harness.gateway.cancel_task(doomed.attempt_id, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.submit_task(other))
+        harness.call(lambda: harness.gateway.cancel_task(doomed.attempt_id))
         harness.wait(other.attempt_id, S.FINISHED)
         harness.wait(doomed.attempt_id, S.CANCELED)
 
     def test_cancelling_a_task_that_is_over_adds_no_other_end(self, harness: GatewayHarness) -> None:
         task = harness.descriptor("finish")
-        harness.call(lambda: harness.gateway.submit_task(task, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.submit_task(task))
         harness.wait(task.attempt_id, S.FINISHED)
-        harness.call(lambda: harness.gateway.cancel_task(task.attempt_id, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.cancel_task(task.attempt_id))
         harness.settle()
         # whoever does not know the task any more says CANCELED, which the scheduler passes over
         assert self.told(harness, task)[2:] in ([S.FINISHED], [S.FINISHED, S.CANCELED])
@@ -122,7 +120,7 @@ class TaskExecutorGatewayContract:
     def test_an_unknown_task_is_answered_as_cancelled(self, harness: GatewayHarness) -> None:
         known = harness.descriptor("hang")  # for a slot, so that the executor knows the job
         unknown = known.attempt_id._replace(attempt=99)
-        harness.call(lambda: harness.gateway.cancel_task(unknown, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.cancel_task(unknown))
         harness.wait(unknown, S.CANCELED)
 
     def test_no_call_reports_before_it_returns(self, harness: GatewayHarness) -> None:
@@ -131,8 +129,8 @@ class TaskExecutorGatewayContract:
 
         def submit() -> None:
             before = len(harness.news)
-            harness.gateway.submit_task(task, TIMEOUT_MS)
-            harness.gateway.cancel_task(task.attempt_id, TIMEOUT_MS)
+            harness.gateway.submit_task(task)
+            harness.gateway.cancel_task(task.attempt_id)
             told_within.append(len(harness.news) - before)
 
         harness.call(submit)
@@ -143,7 +141,7 @@ class TaskExecutorGatewayContract:
         task = harness.descriptor("finish")
         nothing = ResultPartitionID("no-such-result", 0, task.attempt_id)
         harness.call(lambda: harness.gateway.release_partitions(task.job_id, [nothing, nothing]))
-        harness.call(lambda: harness.gateway.submit_task(task, TIMEOUT_MS))
+        harness.call(lambda: harness.gateway.submit_task(task))
         harness.wait(task.attempt_id, S.FINISHED)
 
     def test_a_heartbeat_is_answered(self, harness: GatewayHarness) -> None:

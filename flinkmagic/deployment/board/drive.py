@@ -339,11 +339,11 @@ class SparkTaskExecutorGateway:
         """Spark's id of the executor."""
         return self._resource_id
 
-    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+    def submit_task(self, descriptor: TaskDeploymentDescriptor) -> None:
         """Bind an execution to the task that Spark has launched."""
         self._drive.tell(TaskDeployed(descriptor.attempt_id, descriptor.allocation_id))
 
-    def cancel_task(self, attempt_id: ExecutionAttemptID, timeout_ms: float) -> None:
+    def cancel_task(self, attempt_id: ExecutionAttemptID) -> None:
         """End the stage of the attempt's vertex; the answer comes when the attempt's task has really ended."""
         self._drive.tell(CancelRequested(attempt_id))
 

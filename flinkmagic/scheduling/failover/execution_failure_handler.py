@@ -37,12 +37,11 @@ class ExecutionFailureHandler:
         failover_strategy: FailoverStrategy,
         restart_strategy: RestartBackoffTimeStrategy,
         n_vertices: int,
-        history_size: int,
     ) -> None:
         self._failover_strategy = failover_strategy
         self._restart_strategy = restart_strategy
         self._n_vertices = n_vertices
-        self.history = ExceptionHistory(history_size)
+        self.history = ExceptionHistory()
         self.number_of_restarts = 0
 
     def handle(self, entry: ExceptionHistoryEntry) -> FailureHandlingResult:

@@ -73,10 +73,10 @@ class Executor:
         if self.lives and self.master is not None:
             self.master.heartbeat_from_task_manager(self.resource_id)
 
-    def submit_task(self, descriptor: TaskDeploymentDescriptor, timeout_ms: float) -> None:
+    def submit_task(self, descriptor: TaskDeploymentDescriptor) -> None:
         self.submitted.append(descriptor)
 
-    def cancel_task(self, attempt_id: object, timeout_ms: float) -> None: ...
+    def cancel_task(self, attempt_id: object) -> None: ...
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[object]) -> None: ...
 
