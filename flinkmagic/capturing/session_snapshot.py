@@ -25,6 +25,12 @@ class SessionSnapshot:
     hadoop: Mapping[str, str] = field(default_factory=dict)
     """What was set of the Hadoop configuration, which all sessions of the context share."""
 
+    @classmethod
+    def of_facts(cls, facts: bytes) -> SessionSnapshot:
+        """Return the state that `capture_reader.session_facts` tells of."""
+        told = capture_reader.as_json(facts)
+        return cls(told["conf"], told["catalog"], ".".join(told["namespace"]), told["hadoop"])
+
     def apply_to(self, jconf: Any) -> None:
         """Bring the SQL configuration of a *clone* of the session to this state; never that of the user's own."""
         current = text_map(jconf.getAllConfs())

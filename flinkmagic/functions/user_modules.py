@@ -12,13 +12,16 @@ import ast
 import functools
 import hashlib
 import importlib.machinery
+import os
 import platform
 import site
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 _LIBRARIES = frozenset({"py4j", "pyspark"})
 """Packages that are libraries wherever they are: Spark's own distribution has them outside site-packages."""
@@ -63,11 +66,13 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def _is_installed(path: Path) -> bool:
-    if _INSTALLED.intersection(path.parts):
-        return True
+    return bool(_INSTALLED.intersection(path.parts)) or any(map(path.is_relative_to, _folders_of_libraries()))
+
+
+@functools.cache
+def _folders_of_libraries() -> list[str]:
     paths = sysconfig.get_paths()
-    folders = [paths["stdlib"], paths["platstdlib"], *site.getsitepackages(), site.getusersitepackages()]
-    return any(path.is_relative_to(folder) for folder in folders)
+    return [paths["stdlib"], paths["platstdlib"], *site.getsitepackages(), site.getusersitepackages()]
 
 
 def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
@@ -85,8 +90,27 @@ def find_module(module: str) -> importlib.machinery.ModuleSpec | None:
     return spec
 
 
+class _Parsed(NamedTuple):
+    """What a source says."""
+
+    digest: str
+    imports: tuple[str, ...]
+    """The absolute names of the modules that it imports, at its top level or anywhere else."""
+    taken: tuple[str, ...]
+    """What it takes from modules, each under the module's name: it may be a module, too, as in a package."""
+
+
+_Stamp = tuple[int, ...]
+
+_parsed: dict[tuple[str, str], tuple[_Stamp, _Parsed]] = {}
+"""By file and package, what its source said, with the file's stamp: to parse a whole package takes seconds."""
+
+_RECENT_NS = 2_000_000_000
+"""A file that was changed so short a time ago may be changed once more without another stamp."""
+
+
 class ModuleSources:
-    """Digests of the user's modules, each read once; create a new one for each time of reading.
+    """Digests of the user's modules, each looked at once; create a new one for each time of looking.
 
     Parameters
     ----------
@@ -145,18 +169,48 @@ class ModuleSources:
         if spec.origin is None:
             yield "", "namespace package"
             return
-        source = read_source(module, spec)
-        if not spec.origin.endswith(".py"):
-            yield "", hashlib.sha256(source).hexdigest()
-            return
-        try:
-            tree = ast.parse(source)
-        except SyntaxError as error:
-            raise CannotCompareError(f"the module {module} cannot be parsed: {error}") from None
-        yield "", hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-        base = module if spec.submodule_search_locations is not None else package
-        for name in _imports(tree, base):
+        parsed = _parsed_source(module, spec, module if spec.submodule_search_locations is not None else package)
+        yield "", parsed.digest
+        for name in parsed.imports:
             yield name, ""
+        for name in parsed.taken:
+            if find_module(name) is not None:
+                yield name, ""
+
+
+def _parsed_source(module: str, spec: importlib.machinery.ModuleSpec, base: str) -> _Parsed:
+    """Return what a module's source says, parsed again only if its file has changed.
+
+    Raises
+    ------
+    CannotCompareError
+        If it cannot be read or parsed.
+    """
+    assert spec.origin is not None
+    stamp = stamp_of(spec.origin)
+    known = _parsed.get((spec.origin, base))
+    if known is not None and known[0] == stamp:
+        return known[1]
+    source = read_source(module, spec)
+    if not spec.origin.endswith(".py"):
+        return _Parsed(hashlib.sha256(source).hexdigest(), (), ())
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise CannotCompareError(f"the module {module} cannot be parsed: {error}") from None
+    found = _Parsed(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), *_imports(tree, base))
+    if stamp is not None and time.time_ns() - max(stamp[:2]) > _RECENT_NS:
+        _parsed[spec.origin, base] = stamp, found
+    return found
+
+
+def stamp_of(path: str) -> _Stamp | None:
+    """Return what changes with a file: times of its contents and of its entry, length, inode; None if it is none."""
+    try:
+        there = os.stat(path)
+    except OSError:  # in an archive, for example
+        return None
+    return there.st_mtime_ns, there.st_ctime_ns, there.st_size, there.st_ino
 
 
 def read_source(module: str, spec: importlib.machinery.ModuleSpec) -> bytes:
@@ -175,18 +229,18 @@ def read_source(module: str, spec: importlib.machinery.ModuleSpec) -> bytes:
         raise CannotCompareError(f"the source of the module {module} cannot be read: {error}") from None
 
 
-def _imports(tree: ast.Module, base: str) -> Iterator[str]:
-    """Yield the absolute names of what a module imports, at its top level or anywhere else."""
+def _imports(tree: ast.Module, base: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the modules that a source imports, and what it takes from modules (see `_Parsed`)."""
+    imports: dict[str, None] = {}
+    taken: dict[str, None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            imports.update((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = absolute(node.module or "", node.level, base)
-            yield origin
-            # What is taken from a package may be one of its modules.
-            for alias in node.names:
-                if alias.name != "*" and find_module(f"{origin}.{alias.name}") is not None:
-                    yield f"{origin}.{alias.name}"
+            imports[origin] = None
+            taken.update((f"{origin}.{alias.name}", None) for alias in node.names if alias.name != "*")
+    return tuple(imports), tuple(taken)
 
 
 def absolute(name: str, level: int, package: str) -> str:

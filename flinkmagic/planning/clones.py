@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from flinkmagic.capturing.driver import capture_reader
+from flinkmagic.capturing.session_snapshot import SessionSnapshot
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import query_execution
 from flinkmagic.options import PIPELINED
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.options import JobOptions
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -72,10 +73,8 @@ class KeptClones:
     def __init__(self) -> None:
         self._clones: deque[tuple[JavaObject, _Clone]] = deque(maxlen=self.MOST)
 
-    def find(self, jsession: JavaObject, snapshot: SessionSnapshot | None) -> _Clone | None:
-        """Return a clone as it would be made; None if there is none, or if the session's state is not known."""
-        if snapshot is None:
-            return None
+    def find(self, jsession: JavaObject, snapshot: SessionSnapshot) -> _Clone | None:
+        """Return a clone as it would be made; None if there is none."""
         for owner, clone in tuple(self._clones):
             if clone.snapshot == snapshot and owner == jsession:
                 # A clone that is made knows no tables yet.
@@ -85,9 +84,8 @@ class KeptClones:
 
     def keep(self, jsession: JavaObject, clone: _Clone) -> None:
         """Keep a clone of a session; it tells nobody of its queries, which run on the session itself."""
-        if clone.snapshot is not None:
-            clone.session.listenerManager().clear()
-            self._clones.append((jsession, clone))
+        clone.session.listenerManager().clear()
+        self._clones.append((jsession, clone))
 
     def clear(self) -> None:
         """Let go of all."""
@@ -120,13 +118,16 @@ class SessionClones:
         for number, known in enumerate(self._clones):
             if known.snapshot is snapshot or known.snapshot == snapshot:
                 return known.session, str(number)
-        clone = None if self._kept is None else self._kept.find(self._spark._jsparkSession, snapshot)
+        self._clones.append(self._made(snapshot) if self._kept is None else self._found_or_made(snapshot, self._kept))
+        return self._clones[-1].session, str(len(self._clones) - 1)
+
+    def _found_or_made(self, snapshot: SessionSnapshot | None, kept: KeptClones) -> _Clone:
+        now = snapshot or SessionSnapshot.of_facts(capture_reader.session_facts(self._spark))
+        clone = kept.find(self._spark._jsparkSession, now)
         if clone is None:
-            clone = self._made(snapshot)
-            if self._kept is not None:
-                self._kept.keep(self._spark._jsparkSession, clone)
-        self._clones.append(clone)
-        return clone.session, str(len(self._clones) - 1)
+            clone = self._made(now)
+            kept.keep(self._spark._jsparkSession, clone)
+        return clone if snapshot is not None else replace(clone, snapshot=None)
 
     def _made(self, snapshot: SessionSnapshot | None) -> _Clone:
         session = self._spark._jsparkSession.cloneSession()

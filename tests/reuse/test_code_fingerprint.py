@@ -12,7 +12,8 @@ import textwrap
 import pytest
 from pyspark import cloudpickle
 
-from flinkmagic.functions.user_modules import CannotCompareError
+from flinkmagic.functions import user_modules
+from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
 from flinkmagic.reuse.code_fingerprint import fingerprint
 
 BASE = "def f(x, y=1):\n    return x + y + 2\n"
@@ -226,6 +227,22 @@ def test_a_module_counts_however_it_is_referred_to(modules, source):
     assert digest("\n" + source) == before
     modules(fm_helper="class C:\n    pass\ndef g(x):\n    return x + 2\n")
     assert digest(source) != before
+
+
+def test_a_module_is_parsed_again_only_if_its_file_has_changed(modules, monkeypatch):
+    parsed = []
+    parse = user_modules.ast.parse
+    monkeypatch.setattr(user_modules.ast, "parse", lambda source: parsed.append(source) or parse(source))
+    modules(often_read="def g(x):\n    return x + 1\n")
+    old = ModuleSources().of("often_read")
+    assert ModuleSources().of("often_read") == old
+    assert len(parsed) == 2, "a file so young may change once more within one tick of its clock"
+    monkeypatch.setattr(user_modules, "_RECENT_NS", -1)
+    assert ModuleSources().of("often_read") == ModuleSources().of("often_read") == old
+    assert len(parsed) == 3
+    modules(often_read="def g(x):\n    return x + 2\n")
+    assert ModuleSources().of("often_read") != old
+    assert len(parsed) == 4
 
 
 def test_modules_are_followed_into_modules(modules):

@@ -71,9 +71,7 @@ class CapturedSession:
         known = self._snapshots.get(id(spark))
         if known is not None and known[0] == state:
             return known[1]
-        facts = capture_reader.as_json(state)
-        namespace = ".".join(facts["namespace"])
-        snapshot = SessionSnapshot(facts["conf"], facts["catalog"], namespace, facts["hadoop"])
+        snapshot = SessionSnapshot.of_facts(state)
         self._snapshots[id(spark)] = (state, snapshot)
         return snapshot
 

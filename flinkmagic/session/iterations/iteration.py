@@ -35,7 +35,7 @@ from flinkmagic.display.palette import JOB_GLYPHS
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.jvm.java import dataset_class
-from flinkmagic.planning.clones import SessionClones
+from flinkmagic.planning.clones import KeptClones, SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.carrying_out import wait_or_cancel
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
@@ -90,6 +90,7 @@ class Iteration:
         self._parallelism = 1
         self._most_partitions = 0
         self._is_bounded = False
+        self._clones = KeptClones()
         self._step_name = getattr(step, "__name__", "step")
         self._is_numbered = _takes_number(step)
         self._rows: deque[SuperstepRows] = deque()
@@ -182,7 +183,7 @@ class Iteration:
             raise
         finally:
             # The loop is remembered, but must not hold its functions and the cell, which the user may let go of.
-            del self._step, self._until, self._recorder
+            del self._step, self._until, self._recorder, self._clones
         self.status = JobStatus.FINISHED
         if self._checkpoint is not None:
             self._checkpoint.close()
@@ -283,7 +284,7 @@ class Iteration:
             program = self._recorder.so_far()
             program.results, program.namespace = {_STATE: df}, None
         started = time.monotonic()
-        graph = SuperstepGraph(program, self.name, self._options)
+        graph = SuperstepGraph(program, self.name, self._options, self._clones)
         return graph, time.monotonic() - started
 
     def _deployed(self, graph: SuperstepGraph, number: int) -> Job:
@@ -333,7 +334,7 @@ class Iteration:
     def _few_rows(self, df: DataFrame) -> list[Any]:
         """Collect a DataFrame that is planned with as many partitions as a superstep."""
         spark = df.sparkSession
-        clone, _ = SessionClones(spark, self._options).of(None)
+        clone, _ = SessionClones(spark, self._options, self._clones).of(None)
         of_rows = dataset_class(spark._jvm).ofRows
         return DataFrame(of_rows(clone, df._jdf.queryExecution().analyzed()), spark).limit(2).collect()
 

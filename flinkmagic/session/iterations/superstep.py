@@ -19,16 +19,20 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
+    from flinkmagic.planning.clones import KeptClones
     from flinkmagic.session.job import Job
 
 
 class SuperstepGraph(CompiledGraph):
     """A compiled superstep; its only result is the input of the next one."""
 
-    def __init__(self, program: Program | dict[str, DataFrame], name: str, options: JobOptions) -> None:
+    def __init__(
+        self, program: Program | dict[str, DataFrame], name: str, options: JobOptions, clones: KeptClones
+    ) -> None:
         frames = program.results if isinstance(program, Program) else program
         sc = next(iter(frames.values())).sparkSession.sparkContext
-        super().__init__(program, name, options, RunOrigin(is_line=True, result_level=_result_level(sc, options)))
+        origin = RunOrigin(is_line=True, result_level=_result_level(sc, options), clones=clones)
+        super().__init__(program, name, options, origin)
 
     @property
     def partitions(self) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import hashlib
-import os
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, Row
 
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources, find_module, library_version
+from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources, find_module, library_version, stamp_of
 from flinkmagic.reuse.code_fingerprint import fingerprint
 from flinkmagic.session.staleness.cell_records import ValueFact
 
@@ -117,7 +116,7 @@ class ValueFacts:
         if version is not None:
             return f"{name} {version}"
         known = self._modules.get(name)
-        if known is not None and known[0] == tuple(_file_of(one) for one, _, _ in known[0]):
+        if known is not None and known[0] == tuple(_file_of(one) for one, _ in known[0]):
             return known[1]
         try:
             found = ModuleSources().of(name)
@@ -150,12 +149,9 @@ def _said(fact: ValueFact) -> str:
     return fact.key or f"{fact.identity}.{fact.version}"
 
 
-def _file_of(module: str) -> tuple[str, int, int]:
+def _file_of(module: str) -> tuple[str, tuple[int, ...] | None]:
     spec = find_module(module)
-    if spec is None or spec.origin is None or not os.path.exists(spec.origin):
-        return module, 0, 0
-    there = os.stat(spec.origin)
-    return module, there.st_mtime_ns, there.st_size
+    return module, None if spec is None or spec.origin is None else stamp_of(spec.origin)
 
 
 def _text_of(value: Any) -> str | None:

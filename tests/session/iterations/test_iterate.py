@@ -16,6 +16,7 @@ import flinkmagic
 from flinkmagic.capturing.capture_listener import DeployingListener
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.errors.usage import InvalidValueError
+from flinkmagic.planning.clones import SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.iterations.loop_view import convergence
 from flinkmagic.session.iterations.superstep import Superstep, release_unused
@@ -139,6 +140,27 @@ def test_the_graph_that_goes_on_from_a_loop_has_it_as_one_loop(spark, begin, tmp
     assert graph.run().status is JobStatus.FINISHED
     assert "doubling: 3 supersteps, converged" in graph.to_svg(view="stream")
     assert spark.read.parquet(f"{tmp_path}/sum").first() == (3480,)
+
+
+def test_supersteps_are_planned_on_one_clone_of_the_session_until_its_settings_change(spark, begin, monkeypatch):
+    made = []
+    make = SessionClones._made
+    monkeypatch.setattr(SessionClones, "_made", lambda *given: made.append(make(*given)) or made[-1])
+    flinkmagic.iterate(begin, doubled, max_iterations=3, until=lambda _, after: after.selectExpr("max(v) < 0 AS done"))
+    assert len(made) == 1
+
+    def step(df, superstep):
+        if superstep == 2:
+            spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        return doubled(df).withColumn("v", F.col("v") + F.hour(F.timestamp_seconds(F.lit(0))))
+
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        rows = flinkmagic.iterate(begin.select("id", "v"), step, max_iterations=2).collect()
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+    assert len(made) == 3
+    assert sorted(row.v for row in rows) == [549, 589, 629]
 
 
 def test_a_long_loops_measures_are_told_by_its_ends():
