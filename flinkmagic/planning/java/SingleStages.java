@@ -3,13 +3,20 @@ package flinkmagic.planning;
 import java.util.Arrays;
 import java.util.HashSet;
 
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import scala.collection.Iterator;
 
-/** Tells, without planning a query, that it only passes on the rows of what it reads: Spark runs that as one stage. */
+/** Tells, without planning a query, that Spark runs it as one stage: it only passes on the rows of what it reads. */
 public class SingleStages {
+    private static final HashSet<String> SAME_ROWS = new HashSet<String>(Arrays.asList(new String[] {
+        "DataSourceV2Relation", "DataSourceV2ScanRelation", "HiveTableRelation", "InMemoryRelation", "LocalRelation",
+        "LogicalRelation", "Project", "Range", "ResolvedHint", "SubqueryAlias", "View"
+    }));
     private static final HashSet<String> NARROW = new HashSet<String>(Arrays.asList(new String[] {
         "CommandResult", "DataSourceV2Relation", "DataSourceV2ScanRelation", "DeserializeToObject", "ExternalRDD",
         "Filter", "Generate", "HiveTableRelation", "LocalRelation", "LogicalRDD",
@@ -21,6 +28,25 @@ public class SingleStages {
     /** Whether it surely has one stage; a query of which this is not known may have one, too. */
     public boolean surely(QueryExecution query) {
         return isNarrow(query.withCachedData());
+    }
+
+    /** Whether it asks for the first rows of a source only, one for one, which is over soon whatever it reads. */
+    public boolean takesFirstRows(QueryExecution query) {
+        LogicalPlan plan = query.withCachedData();
+        if (!(plan instanceof GlobalLimit && ((GlobalLimit) plan).child() instanceof LocalLimit)) {
+            return false;
+        }
+        plan = ((LocalLimit) ((GlobalLimit) plan).child()).child();
+        if (plan.containsPattern(TreePattern.PYTHON_UDF()) || plan.containsPattern(TreePattern.PLAN_EXPRESSION())) {
+            return false;
+        }
+        while (SAME_ROWS.contains(plan.getClass().getSimpleName())) {
+            if (plan.children().isEmpty()) {
+                return isNarrow(plan);
+            }
+            plan = (LogicalPlan) plan.children().head();
+        }
+        return false;
     }
 
     /** Whether a query only passes on the rows of another, or some of them; that one, or a copy of it, is inside it. */

@@ -1,6 +1,7 @@
 """Runs a session's actions under Flink's scheduler.
 
-1. An action whose query is one stage is made as it is, and so is one that only Spark itself can carry out.
+1. An action whose query is one stage is made as it is, and so is one that only Spark itself can carry out. A query of
+   the first rows of a source is not even planned before.
 2. The stages of any other query run as a job, except the last one, which the action itself runs.
 3. Failures follow the rules of any line (`carrying_out`). If plain Spark is to carry the action out, it is made as it
    is; the line that says so is left out if that fails as well.
@@ -174,9 +175,12 @@ class SessionActions:
             return OBSERVED
         if self._listener is not None:
             self._listener.action_began(call)
+        stages: Any = CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "SingleStages")
+        if not kind.has_effects and stages.takesFirstRows(df._jdf.queryExecution()):
+            return ONE_STAGE
         if self._options.retain == "session":
             texts.of(df)
-        if _is_surely_one_stage(df) and not texts.pay_alone:
+        if not texts.pay_alone and stages.surely(df._jdf.queryExecution()):
             return ONE_STAGE
         graph = self._compiled(call, df, texts)
         return ONE_STAGE if graph.is_single_stage and not texts.are_columns else graph
@@ -431,12 +435,6 @@ def _kind_of(call: ActionCall) -> ActionKind:
     kind = action_kind(call.method)
     assert kind is not None
     return kind
-
-
-def _is_surely_one_stage(df: DataFrame) -> bool:
-    """Return whether Spark runs a query as one stage, if that can be told without planning it."""
-    stages: Any = CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "SingleStages")
-    return bool(stages.surely(df._jdf.queryExecution()))
 
 
 def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:

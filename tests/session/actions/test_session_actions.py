@@ -9,6 +9,7 @@ import pyarrow
 import pytest
 from pyspark.errors import PySparkException
 
+from flinkmagic.session.actions import session_actions
 from flinkmagic.session.actions.reread_frames import RereadFrames
 
 TWO_SHUFFLES = """
@@ -320,3 +321,11 @@ def test_a_background_thread_is_plain(session) -> None:
             """
     ) == [7]
     assert not session.actions.reports
+
+
+def test_an_action_for_the_first_rows_of_a_source_is_not_planned(session, tmp_path, monkeypatch):
+    session.spark.range(9).coalesce(1).write.parquet(str(tmp_path / "rows"))
+    session.namespace["rows"] = session.spark.read.parquet(str(tmp_path / "rows"))
+    monkeypatch.setattr(session_actions, "ActionGraph", None)
+    assert [row.id for row in session.cell("rows.take(2)")] == [0, 1]
+    assert session.report.is_one_stage
