@@ -33,6 +33,8 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.AccumulatorV2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Nil$;
@@ -349,6 +351,15 @@ public class FrameParts {
             }
         }
         return isTotal;
+    }
+
+    /** How many bytes a value of each column takes, by the default size of its type. */
+    public String widths(StructType schema) {
+        StringBuilder widths = new StringBuilder();
+        for (StructField field : schema.fields()) {
+            widths.append(field.dataType().defaultSize()).append(' ');
+        }
+        return widths.toString();
     }
 
     /** Whether an operator may stop asking for rows. */

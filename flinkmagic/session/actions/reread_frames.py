@@ -17,14 +17,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import ReadBefore
 from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED, other_file
 from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.jvm.java import elements
+from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResults, retained_results
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
@@ -68,6 +68,7 @@ class RereadFrames:
         self._never: WeakSet[DataFrame] = WeakSet()
         # The keys under which rows were kept last.
         self._keys: WeakKeyDictionary[DataFrame, ResultKey] = WeakKeyDictionary()
+        self._cores = 1  # of the session, as the last line found them
 
     @staticmethod
     @kept_for_context
@@ -75,9 +76,11 @@ class RereadFrames:
         """Return the DataFrames of a SparkContext."""
         return RereadFrames(KeepingBudget.of(sc))
 
-    def within_reach(self) -> Mapping[DataFrame, ReadBefore]:
+    def within_reach(self, sc: SparkContext) -> Mapping[DataFrame, ReadBefore]:
         """Return the DataFrames that a query may use."""
         reach = list(self._kept.items())[-_MOST:]
+        if reach:
+            self._cores = max(1, sc.defaultParallelism)
         return {
             df: ReadBefore(columns, self._asked.get(df, ()), may_be_whole=self._cost(df) <= self._room(df))
             for df, columns in reach
@@ -101,10 +104,11 @@ class RereadFrames:
         if not rows:
             return 0.0
         if df not in self._widths:
-            self._widths[df] = tuple(field.dataType().defaultSize() for field in elements(df._jdf.schema().fields()))
-        widths, cores = self._widths[df], df.sparkSession.sparkContext.defaultParallelism
+            parts: Any = CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "FrameParts")
+            self._widths[df] = tuple(map(int, parts.widths(df._jdf.schema()).split()))
+        widths = self._widths[df]
         width = sum(widths if columns is None else (widths[column] for column in columns))
-        return rows * width / (KEPT_A_SECOND * max(1, cores))
+        return rows * width / (KEPT_A_SECOND * self._cores)
 
     def note(self, graph: LineGraph, job: Job, df: DataFrame, seconds: float, count: int | None) -> None:
         """Note what an action on a DataFrame, or a write of it, has read and kept.

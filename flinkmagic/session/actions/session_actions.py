@@ -201,9 +201,10 @@ class SessionActions:
         program.spark = df.sparkSession
         program.results = {"result": df}
         if self._options.retain == "session":
-            reread = RereadFrames.of(df.sparkSession.sparkContext)
+            sc = df.sparkSession.sparkContext
+            reread = RereadFrames.of(sc)
             reread.leave_to_spark(df.sparkSession)
-            program.line = LineQuery(reread.within_reach(), sources, stops_early=_kind_of(call).stops_early)
+            program.line = LineQuery(reread.within_reach(sc), sources, stops_early=_kind_of(call).stops_early)
         return program
 
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:

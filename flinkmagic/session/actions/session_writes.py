@@ -61,7 +61,7 @@ class SessionWrite:
 
     def _look_for_kept(self) -> None:
         sources = self._texts.of(self._program.writes[-1].df)
-        self._program.line = LineQuery(self._reread.within_reach(), sources)
+        self._program.line = LineQuery(self._reread.within_reach(self._program.spark.sparkContext), sources)
 
     def _note(self, job: Job) -> None:
         """Note what the job has read and kept."""

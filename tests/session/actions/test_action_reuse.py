@@ -72,7 +72,7 @@ def test_what_was_read_last_is_looked_for(session, files) -> None:
     for name in ("early", "late", "early", "late"):
         session.cell(f"{name}.collect()")
         frame = session.namespace[name]
-        assert next(reversed(reread.within_reach())) is frame
+        assert next(reversed(reread.within_reach(session.spark.sparkContext))) is frame
 
 
 def test_the_same_action_again_runs_its_last_stage_only(session, files) -> None:
