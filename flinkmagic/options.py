@@ -24,6 +24,7 @@ Sharing = Literal["auto", "always", "never"]
 """What several sinks share: what is worth keeping, all that is not a bare scan, or nothing."""
 
 NO_RESTART = "none"
+BATCH = "batch"
 STREAMING = "streaming"
 BLOCKING, PIPELINED = "blocking", "pipelined"
 NO_RETENTION = "none"
@@ -198,9 +199,9 @@ class JobOptions:
         ),
     )
     mode: str = field(
-        default="batch",
+        default=BATCH,
         metadata=_told(
-            one_of("batch", STREAMING),
+            one_of(BATCH, STREAMING),
             "whether the cell's writes, or its streaming queries (`writeStream`), are the sinks",
         ),
     )

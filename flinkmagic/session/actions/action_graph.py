@@ -11,7 +11,7 @@ from flinkmagic.errors.actions import not_used, paid_for
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.jvm.java import logical_plan
-from flinkmagic.options import BLOCKING
+from flinkmagic.options import BATCH, BLOCKING
 from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.planner import PlannedJob
@@ -48,8 +48,9 @@ class LineGraph(CompiledGraph):
     ) -> None:
         self.unused = dict(unused)
         """By the name of a DataFrame, why the rows that were kept of it are not used."""
-        # A write's clones are its own, as only they know of the user's query listeners.
-        super().__init__(program, name, options, origin)
+        # A write's clones are its own, as only they know of the user's query listeners. A line starts no query of a
+        # stream, whatever mode is set for cells.
+        super().__init__(program, name, replace(options, mode=BATCH), origin)
 
     def remarks(self, job: Job) -> list[str]:
         """Return what to tell the user: what its job has kept, and what it has not used of the rows kept before."""

@@ -9,8 +9,10 @@ import pyarrow
 import pytest
 from pyspark.errors import PySparkException
 
+from flinkmagic.options import JobOptions
 from flinkmagic.session.actions import session_actions
 from flinkmagic.session.actions.reread_frames import RereadFrames
+from tests.session.actions.conftest import Session
 
 TWO_SHUFFLES = """
 numbers = spark.range(0, 1000, 1, 4).withColumn("k", F.col("id") % 7)
@@ -299,6 +301,12 @@ def test_observed_and_streaming_frames_are_left_to_spark(session) -> None:
     assert "observed" in session.report.reason
     with pytest.raises(PySparkException, match="writeStream"):
         session.cell("spark.readStream.format('rate').load().groupBy('value').count().collect()")
+
+
+def test_an_action_is_a_batch_whatever_mode_is_set_for_cells(spark) -> None:
+    session = Session(spark, options=JobOptions(retain="session", mode="streaming"))
+    assert session.cell("spark.range(40).groupBy(F.expr('id % 41')).count().collect().__len__()") == 40
+    assert session.report.is_driven
 
 
 def test_a_query_that_is_only_defined_is_no_action(session) -> None:
