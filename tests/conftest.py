@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,8 +98,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(clean_up)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let the workers of a run of all tests begin with what takes long."""
+    """Leave most cases of a matrix to the long run; let the workers of a run of all begin with what takes long."""
+    cases = Counter[str]()
+    for item in items:
+        matrix = item.get_closest_marker("matrix")
+        if matrix is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % matrix.args[0]:
+                item.add_marker(pytest.mark.long)
+            cases[test] += 1
     if ORDERED not in os.environ:
         return
     tests = Path(__file__).parent

@@ -43,6 +43,7 @@ def rows_of(deployment, name):
     return sorted(map(tuple, deployment.result(name).collect()), key=repr)
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("kind", JOINS)
 def test_a_join_hashes_the_side_that_turned_out_small(kind, views, deploy):
     query = views.sql(JOINS[kind])
@@ -94,6 +95,7 @@ NOT_CHOSEN = {
 }
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("why", NOT_CHOSEN)
 def test_a_join_stays_as_planned_where_hashing_is_not_asked_for_or_its_order_is_needed(why, views, deploy):
     query = views.sql(NOT_CHOSEN[why])
@@ -133,6 +135,7 @@ def test_the_users_configuration_decides_about_joins(key, value, views, deploy):
     assert joins_of(deployment) == []
 
 
+@pytest.mark.long
 def test_a_threshold_that_was_raised_for_broadcasts_lets_no_task_hash_more_than_is_wise(views, deploy):
     """Spark's broadcast takes memory once; a hashed partition does for each task that runs, and cannot spill."""
     views.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")

@@ -151,6 +151,7 @@ def test_rows_order_types_and_nulls_are_those_of_a_plain_run(kinds, deploy, spar
         assert (rows == []) is (name == "no_rows"), name
 
 
+@pytest.mark.long
 def test_partitions_that_a_join_prunes_are_not_read(spark, deploy, tables):
     days, small = spark.read.parquet(f"{tables}/days"), spark.read.parquet(f"{tables}/small")
     chosen = small.where("ten IN (10, 20)").selectExpr("CAST(k AS int) AS day")

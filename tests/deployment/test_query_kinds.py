@@ -60,6 +60,7 @@ def kinds(spark, numbers):
     filled.unpersist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "parallelism", [pytest.param(3, marks=pytest.mark.long), None], ids=["three subtasks", "as many as needed"]
 )

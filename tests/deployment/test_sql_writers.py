@@ -52,6 +52,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("text", STATEMENTS.values(), ids=STATEMENTS.keys())
 def test_a_statement_leaves_what_plain_spark_leaves(spark, deploy, tables, spark_work, tmp_path, text):
     if "PARTITION (k) SELECT" in text:

@@ -130,6 +130,7 @@ TABLE_WRITERS = {
 }
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("write", TABLE_WRITERS.values(), ids=TABLE_WRITERS.keys())
 def test_a_new_table_is_that_of_a_plain_run(spark, deploy, tables, rows, spark_work, write):
     plain, deferred = tables("plain_table"), tables("deferred_table")
@@ -159,6 +160,7 @@ IN_SHORT = {
 """Each layout and each mode; the rest of their pairs takes half a minute."""
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     ("layout", "mode"),
     [

@@ -477,6 +477,7 @@ def test_a_loop_runs_on_its_line_and_names_it(on) -> None:
     assert sorted(row.id for row in on.run("end.orderBy('id').collect()").value) == list(range(3, 11))
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("mode", ["on", "off"])
 def test_a_frame_sees_an_appended_file_as_plain_spark_does(on, tmp_path, mode: str) -> None:
     on.run(f"%flinkgraph {mode}")

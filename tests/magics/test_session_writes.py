@@ -97,6 +97,7 @@ WRITES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("smallest", ["20k", pytest.param("1m", marks=pytest.mark.long)])
 def test_a_write_makes_as_many_files_as_plain_sparks(on, spark, tmp_path, smallest) -> None:
     setting = "spark.sql.adaptive.coalescePartitions.minPartitionSize"

@@ -389,6 +389,7 @@ def comparable(rows: list[Any]) -> Counter[str]:
     return Counter(map(repr, rows))
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("name", QUERIES)
 def test_runs_as_in_spark(name, spark, tables, status, runner, plain, compiled):
     df = QUERIES[name](spark, tables)

@@ -89,6 +89,7 @@ def test_share_never_is_obeyed_and_said(four_ways):
     assert warning.startswith("rows is split, and is computed for each selection, because nothing is shared")
 
 
+@pytest.mark.long
 def test_what_the_user_has_cached_is_left_to_sparks_cache(spark, runner):
     with capture(spark) as program:
         rows = spark.range(0, 40, 1, 2).groupBy((F.col("id") % 5).alias("k")).count().cache()

@@ -109,6 +109,7 @@ def compiled(spark, folder, *, limit):
     return flinkmagic.compile(program, parallelism=2, checkpoint_dir=folder / "checkpoints", retain="none")
 
 
+@pytest.mark.long
 def test_rows_come_back_from_disk_whatever_their_columns_are_called(spark, folder):
     assert compiled(spark, folder, limit=1).run().status is JobStatus.FAILED
     job = stored(folder)
@@ -121,6 +122,7 @@ def test_rows_come_back_from_disk_whatever_their_columns_are_called(spark, folde
     assert len(rows[0]) == 7
 
 
+@pytest.mark.long
 def test_writes_to_one_folder_are_known_by_what_the_last_of_them_left(spark, folder):
     def run(limit):
         with flinkmagic.capture(spark, name="appending") as program:
@@ -140,6 +142,7 @@ def test_writes_to_one_folder_are_known_by_what_the_last_of_them_left(spark, fol
     assert spark.read.json(str(folder / "appended" / "day=1")).count() == 7
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("immediately", [True, False])
 def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, folder, immediately):
     """Whether in one run, or by a run that did not append any more."""
@@ -214,6 +217,7 @@ def test_a_run_of_one_sink_says_nothing_of_the_others(spark, folder):
     assert not list((folder / "checkpoints").rglob("*.parquet"))
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("full", [False, True])
 def test_after_a_failure_a_run_of_one_sink_leaves_what_is_known_of_the_others(spark, folder, full):
     assert appended(spark, folder, limit=1).run().status is JobStatus.FAILED

@@ -69,6 +69,7 @@ SHAPES = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_a_query_that_is_defined_again_has_the_same_key(spark, numbers, key, shape):
     first, second = key(shape(spark.read.parquet(numbers))), key(shape(spark.read.parquet(numbers)))
@@ -477,6 +478,7 @@ def test_the_configuration_is_part_of_a_key(spark, numbers, key):
         spark.conf.unset("spark.sql.ansi.enabled")
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_an_analysed_query_says_the_same_when_it_is_defined_again(spark, numbers, shape) -> None:
     def facts(frame):

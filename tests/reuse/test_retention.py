@@ -113,6 +113,7 @@ def test_a_thread_that_is_new_to_spark_may_run_again(spark, tmp_path):
     graph.jobs[-1].release()
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("change", ["appended file", "touched file", "global", "setting", "released", "code"])
 def test_what_changed_is_computed_again(spark, cell, numbers, tmp_path, change):
     out = str(tmp_path / "out")
@@ -142,6 +143,7 @@ def test_what_changed_is_computed_again(spark, cell, numbers, tmp_path, change):
     assert total(spark, out) == expected
 
 
+@pytest.mark.long
 def test_an_edited_module_is_computed_again(spark, cell, numbers, tmp_path, monkeypatch):
     folder = tmp_path / "modules"
     folder.mkdir()
@@ -316,6 +318,7 @@ def test_all_kinds_of_results_are_used_again(spark, cell, numbers, tmp_path):
     assert [sorted(spark.read.parquet(out + part).collect()) for part in ("/a", "/b")] == rows
 
 
+@pytest.mark.long
 def test_the_object_of_a_broadcast_goes_alone_and_is_made_again(spark, cell, numbers, tmp_path):
     source = """
     names = spark.range(7).selectExpr("concat('k', id) AS k", "concat('n', id) AS name")
@@ -408,6 +411,7 @@ def test_after_a_mend_only_what_failed_runs(spark, cell, numbers, tmp_path, mode
         assert total(spark, names["out"] + "/sound") == 2 * TOTAL
 
 
+@pytest.mark.long
 def test_equal_appends_are_told_apart(spark, cell, numbers, tmp_path):
     source = """
     sums = spark.read.parquet(numbers).groupBy("k").agg(F.sum("id").alias("s"))
@@ -447,6 +451,7 @@ df.select(F.udf(check, "long")("id").alias("s")).write.mode("overwrite").parquet
 OVERWRITE = 'df.where("k < 3").groupBy("k").agg(F.max("id").alias("s")).write.mode("overwrite").parquet(out + "/both")'
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("has_key", [True, False])
 def test_what_was_appended_and_overwritten_counts_as_written_only_with_the_overwrite(
     spark, cell, numbers, tmp_path, has_key
@@ -477,6 +482,7 @@ def test_what_spark_refuses_to_write_over_is_refused_after_a_failure_too(cell, n
         cell(TWO_SINKS.format(limit=MENDED, mode="error"), **names)
 
 
+@pytest.mark.long
 def test_a_target_that_changed_since_is_written_again(spark, cell, numbers, tmp_path):
     names = {"numbers": numbers, "out": str(tmp_path / "out")}
     cell(TWO_SINKS.format(limit=FAILS, mode="overwrite"), **names)
@@ -523,6 +529,7 @@ sums.repartition(2, "s").withColumn("s", F.udf(check, "long")("s")).write.mode("
 """
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("full", [False, True])
 def test_a_run_of_one_sink_leaves_the_finished_writes_of_the_others(spark, cell, numbers, tmp_path, full):
     names = {"numbers": numbers, "out": str(tmp_path / "out")}
@@ -538,6 +545,7 @@ def test_a_run_of_one_sink_leaves_the_finished_writes_of_the_others(spark, cell,
         assert total(spark, f"{names['out']}/{part}") == TOTAL
 
 
+@pytest.mark.long
 def test_a_run_in_full_repeats_what_a_failed_run_had_written(spark, cell, numbers, tmp_path):
     names = {"numbers": numbers, "out": str(tmp_path / "out")}
     cell(TWO_SINKS.format(limit=FAILS, mode="append"), **names)

@@ -179,6 +179,7 @@ def test_what_is_written_before_the_function_raises_is_there_as_after_a_plain_ru
     assert values(spark, tmp_path / "a") == list(range(10))
 
 
+@pytest.mark.long
 def test_a_stateful_stream_gives_each_sink_the_same_rows(spark, stream_of, tmp_path) -> None:
     def both(batch: Any, batch_id: int) -> None:
         for name in ("a", "b"):

@@ -28,6 +28,7 @@ def persistent_rdds(spark):
     return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_a_cache_is_filled_once_and_stays_sparks_own(spark, counted, tmp_path, adaptive):
     made, rows = counted

@@ -56,6 +56,7 @@ def out_of_room(marker, value):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+@pytest.mark.long
 def test_a_full_disk_fails_no_sink(spark, tmp_path) -> None:
     marker = str(tmp_path / "marker")
     rows = spark.range(0, 6, 1, 1).select(F.udf(lambda k: out_of_room(marker, k % 3), "long")("id").alias("k"))

@@ -22,6 +22,7 @@ def read(spark, *paths):
     return sorted(row["id"] for path in paths for row in spark.read.parquet(str(path)).collect())
 
 
+@pytest.mark.long
 def test_random_splits_are_disjoint_and_complete_where_plain_sparks_are_not(spark, chance, tmp_path):
     def parts(folder):
         for number, part in enumerate(chance().randomSplit([0.3, 0.3, 0.4], 7)):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+import pytest
+
 from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.jvm.java import session_state
 
@@ -70,6 +72,7 @@ def test_a_write_to_files_tells_where_and_how(cell: Any) -> None:
     assert {key.lower(): value for key, value in options.items()}["partitionoverwritemode"] == "dynamic"
 
 
+@pytest.mark.long
 def test_many_folders_are_read_in_one_answer(cell: Any) -> None:
     paths = [cell.at(f"folder_with_a_long_name_{'x' * 60}_{number}") for number in range(200)]
     cell.spark.range(1).write.parquet(paths[0])

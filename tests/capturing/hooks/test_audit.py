@@ -71,6 +71,7 @@ def files(numbers: Any) -> None:
 
 @pytest.mark.usefixtures("files")
 class TestEffects:
+    @pytest.mark.matrix(4)
     @pytest.mark.parametrize("line", TOUCHING.values(), ids=TOUCHING)
     def test_settle_what_they_touch(self, cell: Any, line: str) -> None:
         with _listener() as cell.namespace["port"]:
@@ -80,6 +81,7 @@ class TestEffects:
         assert not program.writes
         assert cell.rows("out/x") == [0, 1, 2]
 
+    @pytest.mark.matrix(4)
     @pytest.mark.parametrize("line", TOUCHING.values(), ids=TOUCHING)
     def test_are_refused_before_they_happen(self, cell: Any, line: str) -> None:
         before = cell.files()

@@ -37,6 +37,7 @@ TOUCHING = {
 }
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("line", TOUCHING.values(), ids=TOUCHING.keys())
 def test_calls_that_touch_a_pending_write(cell: Any, numbers: Any, line: str) -> None:
     source = textwrap.dedent(HADOOP) + f"got = {line}\n"

@@ -30,6 +30,7 @@ def packages(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.delitem(sys.modules, name)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.usefixtures("packages")
 def test_saving_a_pipeline_defers_none_of_its_files(cell: Any) -> None:
     program = cell.capture(SAVE)

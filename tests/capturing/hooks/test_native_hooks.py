@@ -58,6 +58,7 @@ def _native_listing(folder: str) -> list[str]:
 _LOCAL = pyarrow.fs.LocalFileSystem()
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(("form", "line"), READS.values(), ids=READS.keys())
 def test_readers(cell: Any, form: str, line: str) -> None:
     cell.namespace.update(part=_part, read_by_name=pyarrow.parquet.read_table)

@@ -37,6 +37,7 @@ JOBS = {
 }
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("line", JOBS.values(), ids=JOBS.keys())
 def test_a_job_over_a_path_that_an_earlier_line_writes(cell: Any, line: str) -> None:
     make = f"""\
@@ -59,6 +60,7 @@ def test_a_job_over_a_path_that_an_earlier_line_writes(cell: Any, line: str) -> 
     assert [(one.cause, one.location.line) for one in program.eager.settlements] == [("rdd", 5)]
 
 
+@pytest.mark.long
 def test_lazy_calls_and_jobs_over_other_paths_leave_writes_pending(cell: Any) -> None:
     cell.plain('spark.range(3).selectExpr("cast(id as string)").write.text(at("in"))')
     program = cell.capture("""\
@@ -102,6 +104,7 @@ READERS = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())
 def test_readers_of_hadoop(cell: Any, reader: str) -> None:
     source = f"""\
@@ -133,6 +136,7 @@ SAVERS = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("saver", SAVERS.values(), ids=SAVERS.keys())
 def test_savers(cell: Any, numbers: Any, saver: str) -> None:
     numbers("x", 3)
@@ -168,6 +172,7 @@ def test_functions_with_effects_settle(cell: Any) -> None:
     assert cell.namespace["n"] == plain
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     "line",
     [

@@ -47,6 +47,7 @@ LETTING_GO = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("line", LETTING_GO.values(), ids=LETTING_GO.keys())
 def test_cached_rows_that_a_pending_write_takes(cached: Any, line: str) -> None:
     source = f"""\

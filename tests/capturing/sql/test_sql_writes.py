@@ -12,6 +12,7 @@ from flinkmagic.errors.capturing import HandledWriteError, OverwritesInputError,
 DRIVER = "org.apache.derby.iapi.jdbc.AutoloadedDriver"
 
 
+@pytest.mark.long
 def test_what_is_known_of_a_statement_that_writes(cell: Any, table: Any) -> None:
     table("there", 4)
     table("other", 2)
@@ -87,6 +88,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_spark_refuses_is_refused_by_spark_at_that_line(cell: Any, table: Any, numbers: Any, text: str) -> None:
     table("there", 4)

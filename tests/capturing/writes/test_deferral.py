@@ -75,6 +75,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED.keys())
 def test_what_spark_refuses_is_refused_by_spark_at_that_line(cell: Any, table: Any, line: str) -> None:
     table("there", 4)
@@ -118,6 +119,7 @@ OWN_INPUT = {
 }
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("lines", OWN_INPUT.values(), ids=OWN_INPUT.keys())
 def test_a_job_that_overwrites_what_it_reads_is_refused_and_rows_stay(
     cell: Any, table: Any, numbers: Any, lines: str
@@ -227,6 +229,7 @@ READS = [
 ]
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("line", READS)
 def test_a_line_that_needs_a_table_which_is_not_made_yet_is_refused_or_gets_it(
     cell: Any, table: Any, line: str

@@ -305,6 +305,7 @@ OVERWRITES = {
 }
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("line", OVERWRITES.values(), ids=OVERWRITES.keys())
 @pytest.mark.parametrize("deploying", [True, False])
 def test_overwriting_what_the_write_reads_is_refused_and_rows_stay(
@@ -345,6 +346,7 @@ ALLOWED = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("line", ALLOWED.values(), ids=ALLOWED.keys())
 def test_what_spark_rules_out_reading_may_be_overwritten(cell: Any, numbers: Any, line: str) -> None:
     written, home = line.split('at("')[-1].split('"')[0], cell.folder

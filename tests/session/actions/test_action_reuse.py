@@ -175,6 +175,7 @@ late = late.agg(F.sum("v").alias("total"))
 """
 
 
+@pytest.mark.long
 def test_a_changed_global_counts(session, files) -> None:
     session.plain("factor = 2" + FUNCTION + "None")
     before = used_three_times(session)
@@ -201,6 +202,7 @@ late = late.groupBy(F.expr("id % 10 AS k")).agg(F.sum("v").alias("total"))
     del sys.modules["fm_action_helper"]
 
 
+@pytest.mark.long
 def test_a_function_that_is_registered_again_counts(session, files) -> None:
     query = "late = spark.sql(f'SELECT id % 10 AS k, sum(changes(id)) AS total FROM parquet.`{path}` GROUP BY 1')\n"
     session.plain('_ = spark.udf.register("changes", lambda value: value * 2, "long")\n' + query + "None")
@@ -293,6 +295,7 @@ def test_rows_are_kept_on_disk_alone_beside_the_users(spark, nothing_cached, ses
         users.unpersist()
 
 
+@pytest.mark.long
 def test_what_the_user_caches_is_kept_by_spark_alone(spark, session, files) -> None:
     expected = read_whole(session)
     assert "boundary" in {one.kind for one in retained(spark)}
@@ -305,6 +308,7 @@ def test_what_the_user_caches_is_kept_by_spark_alone(spark, session, files) -> N
         late.unpersist()
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("what", "there"), [("free_disk", 0), ("memory_for_rows", (1000, 49))])
 def test_nothing_is_kept_while_there_is_little_room(spark, session, files, monkeypatch, what, there) -> None:
     monkeypatch.setattr(block_storage, what, lambda sc: there)
@@ -317,6 +321,7 @@ def test_nothing_is_kept_while_there_is_little_room(spark, session, files, monke
     assert session.report.reused >= 2  # what is kept already is read
 
 
+@pytest.mark.long
 def test_a_long_session_keeps_a_bounded_number_of_results(session, files, monkeypatch) -> None:
     monkeypatch.setattr(retained_results, "MOST_OF_ACTIONS", 4)
     used_three_times(session)

@@ -74,6 +74,7 @@ def test_one_stage_is_not_read_again_either(answering, files) -> None:
     assert is_answered(answering)
 
 
+@pytest.mark.long
 def test_what_is_shown_is_printed_again(answering, files, capsys) -> None:
     for arguments in ("", "2", "3, False", "2, 1, True", "n=1, truncate=False"):
         answering.plain(GROUPS + f"df.orderBy('k').show({arguments})")
@@ -113,6 +114,7 @@ def test_a_view_is_read_by_several_texts(answering, files) -> None:
     assert not is_answered(answering)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     "made",
     [
@@ -224,6 +226,7 @@ CHANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_has_changed_is_computed(spark, answering, files, tmp_path, change) -> None:
     before, after, happens = CHANGES[change]
@@ -306,6 +309,7 @@ def test_moments_of_python_s_local_time_follow_it(answering, files, monkeypatch)
 # -- what is always computed -----------------------------------------------------------------------------
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     "made",
     [
@@ -383,6 +387,7 @@ def test_what_raises_raises_each_time(answering, files) -> None:
             answering.cell(failing)
 
 
+@pytest.mark.long
 def test_counting_fills_a_cache(spark, nothing_cached, answering, files) -> None:
     cached = GROUPS + "df = df.cache()\ndf.count()"
     storage = spark.sparkContext._jsc.sc().getRDDStorageInfo
@@ -410,6 +415,7 @@ def test_a_cache_of_the_user_is_read_as_plain_spark_reads_it(nothing_cached, ans
     assert answering.cell(NUMBERS + "df.count()") == 26
 
 
+@pytest.mark.long
 def test_what_reads_a_full_cache_is_answered(nothing_cached, answering, files) -> None:
     made = GROUPS + "df = df.cache()\n"
     answering.cell(made + "df.count()")

@@ -372,6 +372,7 @@ ACTIONS = (
 )
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("action", ACTIONS)
 def test_an_answer_is_read_as_it_was(answering, again, store, action) -> None:
     made = DATA + "df = df.selectExpr('n', 's', 'n / 3D AS d')\n"

@@ -76,6 +76,7 @@ def test_the_second_action_keeps_what_it_reads_and_later_ones_read_that(session,
     assert len(kept(session)) == 2  # and what was computed
 
 
+@pytest.mark.long
 def test_what_queries_read_together_is_kept_together(session, file) -> None:
     user, page = (f"F.regexp_extract('line', '{word}=([^;]*)', 1).alias('{word}')" for word in ("user", "page"))
     line = "df.groupBy({}).agg(F.{}('x').alias('x')).orderBy('x').collect()"
@@ -91,6 +92,7 @@ def test_what_queries_read_together_is_kept_together(session, file) -> None:
         assert same(session, line.format(columns, "avg")) == "reads kept columns of rows.csv"
 
 
+@pytest.mark.long
 def test_rows_are_kept_that_are_made_of_kept_columns(session, file) -> None:
     session.plain(
         "d = df.select('k', F.regexp_extract('line', 'user=([^;]*)', 1).alias('user')).select('k', "
@@ -147,6 +149,7 @@ def test_rows_are_those_of_the_files(session, file, line) -> None:
     assert "keeps " in notes[0], notes
 
 
+@pytest.mark.long
 def test_what_is_computed_of_a_column_and_cannot_raise_is_kept_as_one(session, file) -> None:
     first = "df.groupBy(F.regexp_replace('line', 'page=.*', '').alias('u')).agg(F.sum('x')).orderBy('u').collect()"
     second = (
@@ -209,6 +212,7 @@ def test_where_rows_depend_on_the_columns_asked_for_nothing_is_kept(session, fil
     assert kept(session) == []
 
 
+@pytest.mark.long
 def test_malformed_lines_give_the_same_rows(session, file) -> None:
     file.write_text(HEAD + '1,2\n2,x,name,0.5,not a date,l\n3,3,a,b,c,d,e,f,g\n"4,4,\n' + LINES)
     session.plain(READ)
@@ -222,6 +226,7 @@ def test_malformed_lines_give_the_same_rows(session, file) -> None:
     assert kept(session)
 
 
+@pytest.mark.long
 def test_malformed_json_gives_the_same_rows_where_a_filter_leaves_a_line_before_its_end(session, file) -> None:
     file.write_text('{"a": 1, "b": 1}\n{"a": 2, "b": \n{"a": "x", "b": 3}\n{"b": 4}\n')
     session.plain("df = spark.read.schema('a INT, b INT').json(path)\nNone")
@@ -289,6 +294,7 @@ def raising_is_total(session):
         names.remove(name)
 
 
+@pytest.mark.long
 def test_columns_that_cannot_be_kept_make_no_action_fail(session, file, raising_is_total) -> None:
     checked = "length(regexp_replace(IF(line RLIKE 'user=1', raise_error('bad'), line), 'page', ''))"
     for line in (

@@ -162,6 +162,7 @@ def test_what_guards_a_column_above_it(session, rows, guard) -> None:
     assert answer == plain
 
 
+@pytest.mark.long
 def test_a_raising_function_behind_a_limit(session, rows) -> None:
     session.plain(
         "d = spark.range(0, 1000, 1, 10).withColumn('x', F.udf(lambda i: 1 // (500 - i), 'long')('id'))\nNone"
@@ -172,6 +173,7 @@ def test_a_raising_function_behind_a_limit(session, rows) -> None:
         assert session.cell("next(d.toLocalIterator()).x") == 0
 
 
+@pytest.mark.long
 def test_an_outer_join_that_guards(session, rows) -> None:
     session.plain(
         "good = spark.createDataFrame([(1,), (2,), (3,)], 'k long')\n"
@@ -227,6 +229,7 @@ def test_columns_that_are_not_worth_it_are_not_kept_with_a_function_beside_them(
     assert "boundary" not in {one.kind for one in retained(session.spark)}
 
 
+@pytest.mark.long
 def test_a_few_columns_are_kept_when_they_are_asked_for_again(session, rows) -> None:
     session.cell(
         "d = df.where('k > 0').withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))"
@@ -244,6 +247,7 @@ def test_a_few_columns_are_kept_when_they_are_asked_for_again(session, rows) -> 
     assert session.report.reused > 0
 
 
+@pytest.mark.long
 def test_where_the_whole_costs_too_much_the_columns_that_are_asked_for_are_kept(session, rows, monkeypatch) -> None:
     session.cell(
         "d = df.select('k', 'v', *(F.lit(n).alias(f'c{n}') for n in range(40)),"
@@ -263,6 +267,7 @@ def test_where_the_whole_costs_too_much_the_columns_that_are_asked_for_are_kept(
     assert found == [("", 2), (kept, 2), ("", 3), ("", 2)]
 
 
+@pytest.mark.long
 def test_what_fails_only_for_being_kept_runs_again_without(session, rows, monkeypatch) -> None:
     session.cell("d = df.withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nd.count()")
     line = "d.where('k > 0').groupBy('k').agg(F.sum('rate').alias('r')).orderBy('k').collect()"

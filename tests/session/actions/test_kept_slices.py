@@ -94,6 +94,7 @@ def test_each_action_keeps_one_more_part_until_all_is_kept(session, reads) -> No
     assert one.bytes > 0
 
 
+@pytest.mark.long
 def test_an_action_whose_stage_is_not_run_again_keeps_nothing(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     line = "df.groupBy('k').agg(F.sum('x')).orderBy('k').collect()"
@@ -120,6 +121,7 @@ BAD_JSON = [*JSON_LINES[:9_000], '{"id": 1, "k": \n', '{"id": "x", "k": 3}\n', '
 JSON = f"df = spark.read.schema('{SCHEMA}').json(path)"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("files", "read"),
     [
@@ -168,6 +170,7 @@ def test_rows_and_their_order_are_those_of_the_files(session, reads, files, read
         same(session, line)
 
 
+@pytest.mark.long
 def test_json_is_parsed_where_a_filter_lets_rows_pass_that_are_all_null(session, reads) -> None:
     reads({"a.json": "".join(BAD_JSON)}, JSON)
     grow(session, PLACED)
@@ -175,6 +178,7 @@ def test_json_is_parsed_where_a_filter_lets_rows_pass_that_are_all_null(session,
     assert same(session, "df.where('k = 3').groupBy('x').count().orderBy('x').collect()").startswith("reads kept")
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     "options",
     [{"mode": "DROPMALFORMED"}, {"multiLine": "true"}, {"lineSep": "\n"}, {"encoding": "UTF-16"}, {"comment": "#"}],
@@ -207,6 +211,7 @@ def test_an_action_that_may_stop_early_keeps_nothing(session, reads) -> None:
     assert sliced(session) == 0
 
 
+@pytest.mark.long
 def test_a_query_that_asks_for_files_reads_the_files(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     for _ in range(3):
@@ -277,6 +282,7 @@ def test_kept_rows_do_not_drive_each_other_out_of_memory(session, reads) -> None
     assert all(stored)
 
 
+@pytest.mark.long
 def test_computed_columns_are_kept_over_what_is_kept_of_their_source(session, reads, monkeypatch) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     line = "df.where(F.regexp_extract('name', ' (1.)', 1) == '11').agg(F.{}('x'), F.count('*')).collect()"
@@ -298,6 +304,7 @@ def test_computed_columns_are_kept_over_what_is_kept_of_their_source(session, re
     assert bytes_read(session) == read
 
 
+@pytest.mark.long
 def test_what_the_user_has_cached_is_not_read_of_its_source(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     same(session, PLACED)

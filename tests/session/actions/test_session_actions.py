@@ -53,6 +53,7 @@ ACTIONS = (
 )
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("action", ACTIONS)
 def test_an_action_returns_what_plain_pyspark_returns(session, action) -> None:
     session.plain(TWO_SHUFFLES + "None")
@@ -86,6 +87,7 @@ def test_an_answer_stays_if_what_it_has_read_cannot_be_noted(session, monkeypatc
     )
 
 
+@pytest.mark.long
 def test_rich_types_come_back_as_they_are(session) -> None:
     session.plain(RICH + "None")
     for action in ("rich.collect()", "rich.first()", "rich.take(5)", "rich.tail(1)", "list(rich.toLocalIterator())"):
@@ -107,6 +109,7 @@ def test_rich_types_come_back_as_they_are(session) -> None:
     assert session.report.is_driven
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     "call",
     ["show()", "show(1)", "show(2, truncate=3)", "show(2, False)", "show(7)", "show(n=3, vertical=True)", "show(0)"],
@@ -200,6 +203,7 @@ def test_a_python_function_runs_once_for_each_row(session) -> None:
     assert session.namespace["calls"].value == 200
 
 
+@pytest.mark.long
 def test_a_failing_stage_raises_what_plain_spark_raises(session) -> None:
     session.plain(
         """

@@ -46,6 +46,7 @@ def cached(spark):
     return set(spark.sparkContext._jsc.getPersistentRDDs())
 
 
+@pytest.mark.long
 def test_rows_are_those_of_a_plain_loop(spark, begin):
     before = cached(spark)
     result = flinkmagic.iterate(begin, doubled, max_iterations=6, name="doubling", parallelism=2)
@@ -169,6 +170,7 @@ def test_a_long_loops_measures_are_told_by_its_ends():
     assert convergence([Superstep(1, 1.0, 0.1, 2, {"converged": True})]) == []
 
 
+@pytest.mark.long
 def test_a_state_of_another_type_than_the_data(spark):
     points = spark.createDataFrame([(x,) for x in (1.0, 2.0, 3.0, 11.0, 12.0, 13.0)], "x double")
     calls = []
