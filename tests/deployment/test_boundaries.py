@@ -51,6 +51,7 @@ def program_over(spark, numbers, marks, out, fails=0):
     return program
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("share", ["auto", "always", "never"])
 def test_the_rows_are_the_same_whatever_is_shared(spark, numbers, marks, tmp_path, share):
     out = str(tmp_path / "out")

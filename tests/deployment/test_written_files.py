@@ -133,6 +133,7 @@ def test_the_graph_tells_with_how_many_tasks_shared_rows_were_written(spark, num
     assert (told in job.report()) is adaptive
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("parallelism_first", "expected"), [("true", 2), ("false", 1)])
 def test_shared_rows_are_read_together_as_spark_reads_many_small_partitions(
     spark, numbers, adaptive, parallelism_first, expected, tmp_path

@@ -265,6 +265,7 @@ source.mapInArrow(fails_twice, source.schema).groupBy("id").count().write.json("
 """
 
 
+@pytest.mark.long
 def test_failed_tasks_are_restarted_as_asked_for(kernel, folder) -> None:
     (folder / "marks").mkdir()
     restart = "--restart fixed-delay:2:10ms --parallelism 2"

@@ -29,6 +29,7 @@ def loops(notebook: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return notebook
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("first_line", "follows", "said"),
     [

@@ -391,6 +391,7 @@ sums.repartition(2, "s").withColumn("s", F.udf(check, "long")("s")).write.mode("
 FAILS, MENDED = "10", "10**9"
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
 def test_after_a_mend_only_what_failed_runs(spark, cell, numbers, tmp_path, mode):
     names = {"numbers": numbers, "out": str(tmp_path / "out")}

@@ -82,6 +82,7 @@ def test_what_a_batch_writes_is_one_graph_and_shared_rows_are_computed_once(spar
     assert "foreachBatch" not in [each.name for each in submitted_jobs()]
 
 
+@pytest.mark.long
 def test_a_write_that_fails_fails_its_batch_which_the_checkpoint_repeats(spark, stream_of, tmp_path, caplog) -> None:
     marker = tmp_path / "raised"
 

@@ -89,6 +89,7 @@ def test_a_restart_strategy_that_does_not_exist_is_refused(spark, restart) -> No
         flinkmagic.compile(spark.range(3), restart=restart)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("restart", ["fixed-delay:2:10ms", "failure-rate:3:1m:10ms", "exponential-delay"])
 def test_failed_tasks_are_restarted(spark, tmp_path, restart) -> None:
     marks = str(tmp_path)

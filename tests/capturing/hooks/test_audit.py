@@ -91,6 +91,7 @@ class TestEffects:
                 cell.capture(WRITE + line)
         assert cell.files() == before
 
+    @pytest.mark.matrix(4)
     @pytest.mark.parametrize("line", HARMLESS.values(), ids=HARMLESS)
     def test_elsewhere_are_let_through(self, cell: Any, line: str) -> None:
         program = cell.capture(WRITE + line)
@@ -137,6 +138,7 @@ BEHIND = {
 }
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("frame", "effect"), BEHIND.values(), ids=BEHIND)
 def test_files_behind_an_rdd_are_inputs(cell: Any, numbers: Any, frame: str, effect: str) -> None:
     numbers("a", 3)

@@ -80,6 +80,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(("text", "touches"), REFUSED.items(), ids=REFUSED.keys())
 def test_sql_that_touches_what_is_pending_is_refused(cell_at: Any, text: str, touches: str) -> None:
     text = text.replace("{at}", str(cell_at.folder)).replace("{{", "{").replace("}}", "}")

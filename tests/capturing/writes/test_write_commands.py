@@ -112,6 +112,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("line", REFUSED.values(), ids=REFUSED.keys())
 def test_what_spark_refuses_is_refused_by_spark_at_that_line(cell: Any, numbers: Any, line: str) -> None:
     numbers("there", 3)

@@ -73,6 +73,7 @@ def test_the_tag_is_beside_the_users_and_only_while_the_call_lasts(spark):
     assert sc.getLocalProperty(TAGS) is None
 
 
+@pytest.mark.long
 def test_progress_is_that_of_the_calls_own_tasks(spark, naps, tmp_path):
     work = CallWork(spark.sparkContext)
     other = CallWork(spark.sparkContext)

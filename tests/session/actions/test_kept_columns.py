@@ -195,6 +195,7 @@ def test_files_that_changed_are_read_again(session, file) -> None:
     assert same(session, line) == ""
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     "options",
     [

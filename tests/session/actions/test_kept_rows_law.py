@@ -29,8 +29,8 @@ FRAMES = {
     "join": "d = df.join(spark.range(1, 9).toDF('k'), 'k', 'left').withColumn('rate', F.expr('v / k'))",
     "filter": "d = df.where('v / k > 0').withColumn('rate', F.col('v'))",
 }
-IN_SHORT = {"division", "python", "join"}
-"""An expression, a function, and a null that a join adds; the others run with the long tests."""
+IN_SHORT = {"python", "join"}
+"""A function, and a null that a join adds; the others run with the long tests."""
 QUERIES = [
     "d.where('k > 0').agg(F.sum('rate')).collect()",
     "d.where('k > 0').groupBy('k').agg(F.max('rate').alias('m')).orderBy('k').collect()",
