@@ -6,25 +6,27 @@ import functools
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
-from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 Kept = TypeVar("Kept")
 
+_PLACE = "_flinkmagic"
+"""The attribute of the context that holds all of them: they may refer to the context, and go together with it."""
+
 
 def kept_for_context(make: Callable[[SparkContext], Kept]) -> Callable[[SparkContext], Kept]:
     """Let a function make its result once for each SparkContext; it can then be called from any thread."""
-    made: WeakKeyDictionary[SparkContext, Kept] = WeakKeyDictionary()
     # Code that is notified of what a thread does (files that it opens, calls of the JVM) may ask for it meanwhile.
     lock = threading.RLock()
 
     @functools.wraps(make)
     def kept(sc: SparkContext) -> Kept:
         with lock:
-            if sc not in made:
-                made[sc] = make(sc)
-            return made[sc]
+            made = vars(sc).setdefault(_PLACE, {})
+            if make not in made:
+                made[make] = make(sc)
+            return made[make]
 
     return kept

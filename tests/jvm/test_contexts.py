@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 from flinkmagic.jvm.contexts import kept_for_context
 
 
 class Context:
-    """Stands for a SparkContext: what counts is that it can be referred to weakly."""
+    """Stands for a SparkContext."""
 
 
 def test_it_is_made_once_for_each_context_and_goes_with_it():
@@ -28,3 +29,12 @@ def test_it_is_made_once_for_each_context_and_goes_with_it():
     gc.collect()
     assert kept(Context()) == [3]
     assert kept(second) == [2]
+
+
+def test_what_refers_to_its_context_keeps_it_no_longer():
+    context = Context()
+    kept_for_context(lambda sc: [sc])(context)
+    gone = weakref.ref(context)
+    del context
+    gc.collect()
+    assert gone() is None
