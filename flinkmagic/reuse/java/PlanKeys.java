@@ -576,6 +576,9 @@ public class PlanKeys {
         Digests.text("environment", new TreeMap(function.envVars()).toString(), out);
         Digests.text("includes", function.pythonIncludes().toString(), out);
         for (Object broadcast : function.broadcastVars()) {
+            if (!((Broadcast) broadcast).isValid()) {
+                fact.refuse("a Python function reads a broadcast variable that was destroyed");
+            }
             Digests.text("broadcast", String.valueOf(((Broadcast) broadcast).id()), out);
             fact.portable = false;
         }

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.options import JobOptions
@@ -65,6 +66,21 @@ def test_what_was_answered_is_answered_again_by_a_chain_that_is_typed_again(answ
         assert (again, type(again)) == (first, type(first))
     assert answering.cell("df.count()") == answering.plain("df.count()") == 3
     assert sorted(answering.cell("df.collect()")) == sorted(answering.plain("df.collect()"))
+
+
+def test_no_answer_is_given_again_once_a_broadcast_variable_of_its_function_is_destroyed(answering) -> None:
+    answering.plain(
+        """
+        added = spark.sparkContext.broadcast(5)
+        df = spark.range(9).select(F.udf(lambda number: number + added.value, "long")("id").alias("n")).distinct()
+        None
+        """
+    )
+    assert [answering.cell("df.count()") for _ in range(2)] == [9, 9]
+    assert is_answered(answering)
+    answering.plain("added.destroy()")
+    with pytest.raises(Py4JJavaError, match="destroyed"):
+        answering.cell("df.count()")
 
 
 def test_one_stage_is_not_read_again_either(answering, files) -> None:
