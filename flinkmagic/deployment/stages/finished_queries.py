@@ -9,11 +9,7 @@ DataFrame's (``show``, the statistics) gets a DataFrame over rows instead.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.session_queries import query_over_plan
@@ -53,8 +49,8 @@ class FinishedQuery:
         """Tell Spark, and so the user's listeners and the SQL tab, that it has failed; nothing runs for that."""
         raised = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
         if raised is not None:
-            with suppress(PySparkException, Py4JJavaError):  # that one
-                self._run(name, CLASSES.new_instance(self._sc._gateway, "FailedQuery", raised))
+            failed = CLASSES.new_instance(self._sc._gateway, "FailedQuery", raised)
+            failed.tell(self._execution, option(self._sc._jvm, name))
 
     def _collected(self, name: str) -> Any:
         """Return the rows as a ``LocalRelation``."""

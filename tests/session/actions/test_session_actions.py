@@ -7,6 +7,8 @@ import io
 
 import pyarrow
 import pytest
+from py4j import java_gateway
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from flinkmagic.options import JobOptions
@@ -227,6 +229,27 @@ def test_a_failing_stage_raises_what_plain_spark_raises(session) -> None:
             assert session.report.is_driven
             files = [entry.path for entry in driven.traceback]
             assert not [file for file in files if "/flinkmagic/session/" in str(file)]
+
+
+def test_pyspark_looks_for_its_class_of_an_error_as_often_as_for_a_plain_line(session, tmp_path, monkeypatch) -> None:
+    (tmp_path / "broken.parquet").write_text("no parquet")
+    session.namespace["broken"] = session.spark.read.schema("id long").parquet(str(tmp_path)).groupBy("id").count()
+    looked: list[str] = []
+    is_instance_of = java_gateway.is_instance_of
+
+    def noted(gateway, error, name):
+        looked.append(name)
+        return is_instance_of(gateway, error, name)
+
+    monkeypatch.setattr(java_gateway, "is_instance_of", noted)
+    names = []
+    for run in (session.plain, session.cell):
+        with pytest.raises(Py4JJavaError):
+            run("broken.collect()")
+        names.append(looked[:])
+        looked.clear()
+    assert "org.apache.spark.SparkRuntimeException" in names[0]
+    assert names[0] == names[1]
 
 
 def test_refused_arguments_are_refused_by_pyspark(session) -> None:
