@@ -54,7 +54,7 @@ class ActionKind:
 def query_name(call: ActionCall) -> str:
     """Return Spark's name for the query of an action that has a kind."""
     if call.method == "toPandas":
-        with_arrow = call.df.sparkSession.conf.get("spark.sql.execution.arrow.pyspark.enabled", "false") == "true"
+        with_arrow = call.df.sparkSession.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
         return "collectAsArrowToPython" if with_arrow else "collectToPython"
     return _KINDS[call.method].query_name
 
