@@ -20,6 +20,7 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
+from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.reuse.taken_up import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
@@ -52,14 +53,23 @@ class DeploymentSnapshot:
     """Slots that the job may use."""
     waiting_for: str = ""
     """Which pipelined region waits for how many slots; empty if none does."""
+    slots_of_session: int = 0
+    """Slots that the session's executors have; 0 if that is not known."""
 
     @classmethod
     def of(
-        cls, info: ExecutionGraphInfo, tasks: Sequence[TaskRecord], slots_total: int, *, waiting_for: str = ""
+        cls,
+        info: ExecutionGraphInfo,
+        tasks: Sequence[TaskRecord],
+        slots_total: int,
+        *,
+        waiting_for: str = "",
+        slots_of_session: int = 0,
     ) -> DeploymentSnapshot:
         """Return a job's snapshot with its tasks; a failure that was reported is not reported again as the job's."""
         job = replace(info, exception_history=without_repetition(info.exception_history))
-        return cls(job, tuple(tasks), sum(task.end_ms is None for task in tasks), slots_total, waiting_for)
+        used = sum(task.end_ms is None for task in tasks)
+        return cls(job, tuple(tasks), used, slots_total, waiting_for, slots_of_session)
 
 
 def without_repetition(history: Sequence[RootExceptionHistoryEntry]) -> tuple[RootExceptionHistoryEntry, ...]:
@@ -187,6 +197,10 @@ class Deployment(ABC):
 
     def adaptations(self) -> dict[str, StageAdaptation]:
         """Return how a stage's run differed from its plan, by the id of its job vertex."""
+        return {}
+
+    def metrics(self) -> dict[str, StageMetrics]:
+        """Return what the operators of a stage have measured, by the id of its job vertex, once it is done."""
         return {}
 
     def failed_to_keep(self) -> list[PlannedBoundary]:

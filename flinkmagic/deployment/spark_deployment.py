@@ -37,6 +37,7 @@ from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.planning.stage_handles import StageHandle, stage_handle
+from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.retention import Retention
@@ -266,10 +267,20 @@ class SparkDeployment(Deployment):
         """Return how a stage's run differed from its plan, by the id of its job vertex."""
         return dict(self._drive.adaptations)
 
+    def metrics(self) -> dict[str, StageMetrics]:
+        """Return what the operators of a stage have measured, by the id of its job vertex, once it is done."""
+        return dict(self._drive.metrics)
+
     def snapshot(self) -> DeploymentSnapshot:
         """Return the job's progress."""
-        total, waiting = self._slots or self._cluster.resource_manager.slots.total, self._drive.waiting_for
-        return DeploymentSnapshot.of(self._job_master.request_job(), self.tasks(), total, waiting_for=waiting)
+        session = self._cluster.resource_manager.slots.total
+        return DeploymentSnapshot.of(
+            self._job_master.request_job(),
+            self.tasks(),
+            self._slots or session,
+            waiting_for=self._drive.waiting_for,
+            slots_of_session=session,
+        )
 
     def result(self, name: str) -> DataFrame:
         """Return a DataFrame of the user's session over the rows of a result.

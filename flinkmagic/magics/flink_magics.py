@@ -34,7 +34,7 @@ from flinkmagic.magics.captured_cell import CapturedCell
 from flinkmagic.magics.cell import is_blank
 from flinkmagic.magics.cell_recorder import CellRecorder
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
-from flinkmagic.magics.jobs import cancelled, errors_text, jobs_table, retained_table
+from flinkmagic.magics.jobs import cancelled, errors_text, findings_of, jobs_table, retained_table
 from flinkmagic.magics.line_jobs import LineJobs
 from flinkmagic.magics.magic_line_parser import parsed, with_help
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
@@ -242,6 +242,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @argument("--errors", action="store_true", help="what failed, and where")
     @argument("--full", action="store_true", help="errors with the JVM's stack traces")
     @argument("--log", action="store_true", help="the job's events: slots, deployments, states, failures")
+    @argument("--findings", action="store_true", help="why it took so long: what lost time, on which line, and a cure")
+    @argument("--json", action="store_true", help="findings as JSON, for programs")
     @argument("--retained", action="store_true", help="what later runs need not compute again")
     @argument("--release", metavar="RESULT", help="release a retained result, all of a graph's, or all")
     @line_magic
@@ -255,10 +257,12 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if options.release or options.retained:
             self._show_retained(options.release, graphs, options.name)
         elif options.log or options.errors or options.full:
-            jobs = [self._job(options.name)] if options.name else [graph.jobs[-1] for graph in graphs if graph.jobs]
-            for job in jobs:
+            for job in self._last_jobs(options.name, graphs):
                 log = lines_visible("\n".join(job.log())) if options.log else ""
                 print(log or errors_text(job, full=options.full))
+        elif options.findings or options.json:
+            for job in self._last_jobs(options.name, graphs):
+                print(findings_of(job, as_json=options.json))
         else:
             print(jobs_table(graphs, submitted, self.line_jobs.place))
             if options.name and graphs and graphs[0].jobs:
@@ -425,6 +429,9 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if graph is None:
             raise UnknownNameError("graph", name, sorted(self.graphs))
         return graph
+
+    def _last_jobs(self, name: str | None, graphs: list[CompiledGraph]) -> list[Job]:
+        return [self._job(name)] if name else [graph.jobs[-1] for graph in graphs if graph.jobs]
 
     def _job(self, name: str) -> Job:
         job = self.graphs.replaced_job(name)

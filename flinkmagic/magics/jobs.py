@@ -118,6 +118,15 @@ def errors_text(job: Job, *, full: bool) -> str:
     return "\n".join(lines)
 
 
+def findings_of(job: Job, *, as_json: bool) -> str:
+    """Return why a job took as long as it did."""
+    from flinkmagic.session.findings.texts import findings_json, findings_text
+
+    write = findings_json if as_json else findings_text
+    text = write(job.name, job.findings(), job.critical_path())
+    return text if as_json else lines_visible(text)
+
+
 def _failure_text(failure: ExceptionHistoryEntry) -> str:
     """Return the failure, and its executor; errors that name their task do not get the name a second time."""
     text = str(failure.error)

@@ -30,6 +30,7 @@ CLASSES = DriverClasses(
         "SingleStages",
         "SourceColumns",
         "SourceScan",
+        "StageMetrics",
         "TotalExpressions",
         "TotalPlans",
     ),
@@ -57,6 +58,7 @@ CLASSES = DriverClasses(
             "Replacement",
             "TotalExpressions",
         ),
+        "StageMetrics": ("PlanReader", "PlanRebuilder"),
         "TotalPlans": ("PlanLeaves", "Replacement", "TotalExpressions"),
     },
 )

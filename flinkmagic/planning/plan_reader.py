@@ -145,6 +145,11 @@ class PlanForest:
         """Return the ``SparkPlan`` of a node, as it was read."""
         return self._reader.node(node.number)
 
+    @property
+    def reader(self) -> JavaObject:
+        """The ``PlanReader`` that numbers the nodes."""
+        return self._reader
+
 
 NAME_OF_RUN = re.compile(r" \([0-9a-f]{8}\)$")
 """What distinguishes the kept rows of one run from those of another in their name, and from all that the user keeps."""

@@ -82,6 +82,8 @@ _REQUIRED_FROM_ABOVE = frozenset(
         "HashAggregateExec",
         "SortAggregateExec",
         "ObjectHashAggregateExec",
+        "ArrowEvalPythonExec",
+        "BatchEvalPythonExec",
     }
 )
 _MAKES_OTHER_ROWS = frozenset(

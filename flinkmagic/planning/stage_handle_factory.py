@@ -38,6 +38,7 @@ from flinkmagic.planning.stage_handles import (
     SubqueryStageHandle,
     WriteStageHandle,
 )
+from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.planning.user_writes import user_write, writes_files
 
@@ -61,6 +62,7 @@ class _StageFacts(TypedDict):
     collected: Callable[[], None] | None
     joins: Once
     row_metrics: Renewable
+    metrics: Callable[[], StageMetrics]
 
 
 class StageHandleFactory:
@@ -74,6 +76,7 @@ class StageHandleFactory:
         self._counts = counts
         self._rebuilder = CLASSES.new_instance(forest.sc._gateway, "PlanRebuilder")
         self._metrics = CLASSES.new_instance(forest.sc._gateway, "ObservedMetrics")
+        self._stage_metrics: Any = CLASSES.shared_instance(forest.sc._gateway, "StageMetrics")
 
         self._scans: Any = None
 
@@ -106,7 +109,7 @@ class StageHandleFactory:
                 name=node.name,
                 tasks=rows.number,
                 exact=rows.exact,
-                **self._facts(stage, starts_jobs=_samples(node)),
+                **self._facts(stage, plan, starts_jobs=_samples(node)),
                 merged=merged,
                 output_partitions=node.partitions or 0,
                 written=partial(self._rebuilder.written, plan),
@@ -119,7 +122,7 @@ class StageHandleFactory:
                 tasks=rows.number,
                 # A scalar subquery takes two rows, partition after partition.
                 exact=rows.exact and (is_exchange or rows.number <= 1),
-                **self._facts(stage),
+                **self._facts(stage, plan),
                 merged=merged,
                 made=Renewable(computed, partial(self._rebuilder.renew, plan)),
             )
@@ -154,6 +157,8 @@ class StageHandleFactory:
             tasks=blocking.tasks,
             exact=blocking.exact,
             calls_python=blocking.calls_python,
+            above=blocking.above,
+            metrics=blocking.metrics,
             made=Renewable(
                 lambda: self._rebuilder.pipelinedDependency(jvm_node), lambda: self._rebuilder.renewPipelined(jvm_node)
             ),
@@ -196,7 +201,11 @@ class StageHandleFactory:
             tasks=max(1, tasks),  # a write of nothing still runs one task, for an empty file with the schema
             # What a source does with its rows is its own affair.
             exact=self._exact(stage) and request.command is None,
-            **self._facts(stage, calls_python=request.write.kind in INTO_RELATION),
+            **self._facts(
+                stage,
+                plan if request.command is None else None,
+                calls_python=request.write.kind in INTO_RELATION,
+            ),
             merged=self._merged(self._rebuilder.mergedTasksOfQuery, plan, stage),
             query_execution=query_execution,
             made=Renewable(make, partial(self._rebuilder.renewWrite, plan)),
@@ -274,14 +283,22 @@ class StageHandleFactory:
             made=Renewable(filled),
         )
 
-    def _facts(self, stage: Stage, *, starts_jobs: bool = False, calls_python: bool = False) -> _StageFacts:
+    def _facts(
+        self, stage: Stage, top: JavaObject | None = None, *, starts_jobs: bool = False, calls_python: bool = False
+    ) -> _StageFacts:
+        """Return the facts of a stage; `top` is the plan of what is above its operators."""
         return {
             "starts_jobs_early": starts_jobs or any(self._counts.starts_job(node) for node in stage.nodes),
             "calls_python": calls_python or any(map(_calls_python, stage.nodes)),
             "collected": self._collected(stage),
             "joins": self._joins(stage),
             "row_metrics": self._row_metrics(stage),
+            "metrics": partial(self._measured, stage, top),
         }
+
+    def _measured(self, stage: Stage, top: JavaObject | None) -> StageMetrics:
+        numbers = ",".join(str(node.number) for node in stage.nodes)
+        return StageMetrics.of(self._stage_metrics.of(self._forest.reader, self._rebuilder, numbers, top))
 
     def _collected(self, stage: Stage) -> Callable[[], None] | None:
         """Return what to call when a stage that observes something is done."""

@@ -24,7 +24,7 @@ Common rules for code that runs a stage:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.plan_reader import name_of_run
+from flinkmagic.planning.stage_metrics import StageMetrics
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -248,6 +249,10 @@ class StageHandle:
     row_metrics: Renewable = field(repr=False, default_factory=lambda: Renewable(str))
     """For a stage that reads kept rows, the ids of Spark's metrics by which its sources count rows, separated by
     commas: a task's own metrics count the batches of kept rows. Ask only once the JVM's object is made."""
+    above: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    """The metadata of the exchange, or subquery, that its rows go through (see `OperatorLabel`)."""
+    metrics: Callable[[], StageMetrics] = field(repr=False, default=StageMetrics)
+    """What its operators have measured. Ask when it has run."""
     upstream: tuple[PipelinedStageHandle, ...] = field(repr=False, default=())
     """The other stages of its pipelined region, which run in the Spark job of this one; set when all exchanges are
     known."""
@@ -320,6 +325,7 @@ class StageHandle:
         """Release the JVM's objects: the stage will not run again, and what it made is held elsewhere, or gone."""
         self.joins, self.merged = Once.of(()), Once.of(-1)
         self.collected = self.observed = self.written = None
+        self.metrics = StageMetrics
         self.row_metrics.let_go()
         self.made.let_go()
 

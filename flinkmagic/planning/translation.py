@@ -274,7 +274,9 @@ class Translator:
             below = self.below[number] = Stage(stage.sink, cached=stage.cached)
             tail = yield self._tail(exchange.children[0], below)
             rows = self._counts.of(exchange.children[0])
-            tail.operator_factory = self._handles.of_exchange(exchange, below, rows)
+            handle = tail.operator_factory = self._handles.of_exchange(exchange, below, rows)
+            if handle is not None:
+                handle.above = self._labels.of(exchange).metadata
             self._exchanges[number] = exchange
             made = self._partitions[number] = PartitionTransformation(
                 tail, _partitioner(exchange), self._exchange_mode, name=exchange.name

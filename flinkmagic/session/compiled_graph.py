@@ -40,8 +40,9 @@ from flinkmagic.planning import PlannedJob
 from flinkmagic.planning.run_origin import GRAPH, RunOrigin
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.session.findings.texts import finding_line
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
-from flinkmagic.session.job import Job
+from flinkmagic.session.job import FIRST_FINDINGS, Job
 from flinkmagic.session.job_planning import planned_job, sinks_of
 from flinkmagic.session.known_loops import with_loops
 from flinkmagic.session.rebinding import rebinding
@@ -401,6 +402,8 @@ class CompiledGraph:
             told.append(not_run_note(program, self._next_step()))
         elif self.jobs[-1].left_out():
             told.append(left_out_note(self.jobs[-1].left_out(), self._next_step()))
+        if self.jobs and self.jobs[-1].status.is_terminal:
+            told += map(finding_line, self.jobs[-1].findings()[:FIRST_FINDINGS])
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from flinkmagic.amounts import duration
 from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
 from flinkmagic.deployment.failures import short_reason
+from flinkmagic.deployment.session_cluster import submitted_jobs
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, palette, states_by_vertex
@@ -31,10 +32,16 @@ from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEnt
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.session.edge_bytes import EdgeBytes, edges
+from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
+from flinkmagic.session.findings.facts import JobFacts
+from flinkmagic.session.findings.find import find
+from flinkmagic.session.findings.finding import Finding
+from flinkmagic.session.findings.job_facts import job_facts
+from flinkmagic.session.findings.texts import finding_line
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
-from flinkmagic.session.skew import EdgeBytes, edges, uneven_notes
 from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
 
@@ -44,6 +51,10 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.planning.sinks import PlannedSink
     from flinkmagic.session.batch_runs import BatchReport, BatchRuns
+
+
+FIRST_FINDINGS = 3
+"""So many findings are in a report, and beneath a picture."""
 
 
 class Job:
@@ -235,11 +246,31 @@ class Job:
         """Return, by the name of a DataFrame, why its kept rows are not used."""
         return self._deployment.not_used
 
-    def report(self) -> list[str]:
-        """Return the job's outcome, sink by sink; what ran differently from the plan; then what was uneven.
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what lost time in the job, as far as it is, the most expensive first.
 
-        This is the widest skew, spills and the slowest task.
+        What cost less than 200 ms of a slot, or 2 % of the slots' time, is left out. Streams have no findings.
         """
+        return () if isinstance(self._deployment, StreamingDeployment) else find(self._facts())
+
+    def critical_path(self) -> CriticalPath | None:
+        """Return the chain of vertices that decided how long the job took; None of a stream, and before any task."""
+        return None if isinstance(self._deployment, StreamingDeployment) else critical_path(self._facts())
+
+    def _facts(self) -> JobFacts:
+        started_ms = self.details().start_ms
+        return job_facts(
+            self.execution_graph,
+            self._deployment.snapshot(),
+            partition_bytes=self._deployment.partition_bytes(),
+            metrics=self._deployment.metrics(),
+            not_retained=self.not_retained(),
+            not_used=self.not_used(),
+            has_run_before=any(one.name == self.name and one.start_ms < started_ms for one in submitted_jobs()),
+        )
+
+    def report(self) -> list[str]:
+        """Return the job's outcome, sink by sink; what ran differently from the plan; then its first findings."""
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         left_out = {sink.index for sink in self.left_out()}
@@ -259,7 +290,7 @@ class Job:
             lines.append(f"  - not run: {line}" if is_left_out else f"  {mark} {line}")
         lines += [f"  {line}" for line in query_lines(snapshot.queries)]
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
-        lines += [f"  {note}" for note in [*notes, *uneven_notes(self.edges(), self.tasks())]]
+        lines += [f"  {note}" for note in [*notes, *map(finding_line, self.findings()[:FIRST_FINDINGS])]]
         return lines
 
     def _ended_with_their_stage(self) -> int:

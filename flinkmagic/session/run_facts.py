@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from flinkmagic.amounts import count, size
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, JoinChoice, StageAdaptation
-from flinkmagic.session.skew import EdgeBytes
+from flinkmagic.session.edge_bytes import EdgeBytes
 
 Facts = tuple[tuple[str, str], ...]
 

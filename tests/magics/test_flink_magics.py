@@ -165,6 +165,11 @@ def test_jobs_are_listed_with_their_log_and_errors(kernel) -> None:
     assert len(vertices) == 4
     assert kernel.run("%flinkjobs listed --errors").stdout.strip() == "listed: no errors."
     assert kernel.run("%flinkjobs unlisted --errors").error_name == "NeverRunError"
+    assert kernel.run("%flinkjobs listed --findings").stdout.startswith("listed: of ")
+    found = json.loads(kernel.run("%flinkjobs listed --findings --json").stdout)
+    assert (found["name"], found["critical_path"]["path_s"] > 0) == ("listed", True)
+    assert isinstance(found["findings"], list)
+    assert kernel.run("%flinkjobs unlisted --findings").error_name == "NeverRunError"
 
 
 def test_the_live_view_comes_back(kernel) -> None:

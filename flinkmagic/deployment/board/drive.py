@@ -62,6 +62,7 @@ from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.stage_handles import StageHandle
+from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
@@ -410,6 +411,8 @@ class StageDrive(BoardDrive):
         """By the id of a vertex, the bytes of each partition of the shuffle that it wrote."""
         self.adaptations: dict[str, StageAdaptation] = {}
         """By the id of a vertex, how its stage's run differed from its plan."""
+        self.metrics: dict[str, StageMetrics] = {}
+        """By the id of a vertex whose stage is done, what its operators have measured."""
         self.committed: set[int] = set()
         """The writes (job vertices, by index) that are done, whatever was asked of their executions meanwhile."""
         self._job_master = job_master
@@ -477,6 +480,9 @@ class StageDrive(BoardDrive):
             self.partition_bytes[job_vertex.id] = outcome.bytes_by_partition
         if outcome.adaptation:
             self._adapted(job_vertex, outcome.adaptation)
+        if outcome.metrics:
+            region = self.state.runs[stage.tag].region
+            self.metrics |= {run.job_vertex.id: one for run, one in zip(region, outcome.metrics, strict=True)}
         self.tell(StageEnded(stage.tag, outcome.error))
         if not self.state.is_lost:
             self._main_thread.schedule(lambda: self._overdue(stage.tag), LONGEST_SILENCE_MS)

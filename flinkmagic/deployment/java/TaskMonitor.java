@@ -279,7 +279,8 @@ public class TaskMonitor extends SparkListener {
         line.append(in).append(',').append(out).append(',').append(bytesIn).append(',').append(bytesOut).append(',');
         line.append(metrics.memoryBytesSpilled()).append(',').append(metrics.diskBytesSpilled()).append(',');
         line.append(metrics.executorRunTime()).append(',').append(metrics.jvmGCTime()).append(',');
-        line.append(metrics.resultSize());
+        line.append(metrics.resultSize()).append(',').append(metrics.shuffleReadMetrics().fetchWaitTime()).append(',');
+        line.append(metrics.shuffleWriteMetrics().writeTime() / 1000000L);
     }
 
     private String tagOf(Properties properties) {

@@ -28,6 +28,7 @@ from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write
 from flinkmagic.jvm.java import java_class, option, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.stage_handles import QueryStageHandle, StageHandle
+from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.map_outputs import MapOutputs
 
@@ -42,6 +43,10 @@ EARLY = "-early"
 
 _PAUSE_S = 0.05
 """Between two looks at Spark's free slots."""
+
+MEASURED_FROM_S = 0.05
+"""What its operators have measured is not asked of a stage that took less: asking takes a millisecond. Of a broadcast
+it is: a join with few rows may take long."""
 
 
 class StageCancelledError(Exception):
@@ -58,6 +63,9 @@ class StageOutcome:
     """For a shuffle, the real size of each partition, over all map tasks."""
     adaptation: StageAdaptation = AS_PLANNED
     """How the stage's run differed from its plan."""
+    metrics: tuple[StageMetrics, ...] = ()
+    """What its operators have measured, and those of the other stages of its region, in the order of `upstream`;
+    nothing of a stage that is over soon."""
 
 
 class StageRunner:
@@ -97,7 +105,7 @@ class StageRunner:
 
     def run(self, stage: StageRun) -> StageOutcome:
         """Run a stage to its end on the calling thread, which must run nothing else meanwhile."""
-        handle = stage.handle
+        handle, started = stage.handle, time.monotonic()
         if handle.tasks or not handle.is_map_stage:  # Spark refuses a map stage without partitions
             self._prepare(stage)
         sizes = handle.run(self, stage.ready)
@@ -107,7 +115,9 @@ class StageRunner:
             again = "a kernel that takes the job up does it again"
             _LOG.warning("%r is done, but that could not be recorded, so %s: %s", handle.name, again, error)
         self._observations.collect(handle)
-        return StageOutcome(bytes_by_partition=sizes, adaptation=handle.adaptation)
+        is_asked = handle.kind == "broadcast" or time.monotonic() - started >= MEASURED_FROM_S
+        metrics = _metrics(handle) if is_asked else ()
+        return StageOutcome(bytes_by_partition=sizes, adaptation=handle.adaptation, metrics=metrics)
 
     def _prepare(self, stage: StageRun) -> None:
         """Make the JVM's object of the handle, under the stage's tag."""
@@ -203,6 +213,15 @@ class StageRunner:
         if isinstance(converted, UnknownException):
             return Py4JJavaError("An error occurred while running a stage.\n", throwable)
         return converted
+
+
+def _metrics(handle: StageHandle) -> tuple[StageMetrics, ...]:
+    """Return what a stage that is done, and those of its region, have measured; nothing if that cannot be read."""
+    try:
+        return tuple(one.metrics() for one in (handle, *handle.upstream))
+    except Py4JError as error:  # what the stage has made is there: only findings lack its measures
+        _LOG.warning("The metrics of %r could not be read, so findings do without them: %s", handle.name, error)
+        return ()
 
 
 class StageRun:

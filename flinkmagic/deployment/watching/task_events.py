@@ -66,6 +66,8 @@ class TaskMetrics(NamedTuple):
     run_ms: int
     gc_ms: int
     result_bytes: int
+    fetch_wait_ms: int = 0
+    shuffle_write_ms: int = 0
 
     def without_output(self, bytes_out: int | None) -> TaskMetrics:
         """Return the metrics of a task that writes neither files nor a shuffle: Spark does not count its rows."""

@@ -42,8 +42,8 @@ class TaskRecord(NamedTuple):
     end_ms: float | None = None
     """End by the same clocks; None while it runs."""
     rows_in: int | None = None
-    """Read from files and shuffles together. This and all down to `gc_ms`: None while it runs and if Spark did not
-    report it."""
+    """Read from files and shuffles together. This and all down to `shuffle_write_ms`: None while it runs and if Spark
+    did not report it."""
     rows_out: int | None = None
     bytes_in: int | None = None
     bytes_out: int | None = None
@@ -53,6 +53,10 @@ class TaskRecord(NamedTuple):
     """Time on the executor."""
     gc_ms: int | None = None
     """The part of `run_ms` that garbage collection took."""
+    fetch_wait_ms: int | None = None
+    """The part of `run_ms` in which it waited for blocks of shuffles."""
+    shuffle_write_ms: int | None = None
+    """The part of `run_ms` in which it wrote shuffle files, without making the rows."""
     error: str = ""
     """Spark's error text; empty if there is none."""
     reason: str = ""

@@ -21,6 +21,7 @@ from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
+from flinkmagic.session.findings.texts import finding_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
     from flinkmagic.options import JobOptions
     from flinkmagic.session.job import Job
+
+
+LONG_MS = 3000.0
+"""A job that takes as long is looked at for what lost its time."""
 
 
 class LineGraph(CompiledGraph):
@@ -53,12 +58,14 @@ class LineGraph(CompiledGraph):
         super().__init__(program, name, replace(options, mode=BATCH), origin)
 
     def remarks(self, job: Job) -> list[str]:
-        """Return what to tell the user: what its job has kept, and what it has not used of the rows kept before."""
+        """Return what to tell the user: what its job has kept, what it has not used of the rows kept before, and what
+        lost most of its time."""
         made = set(self.job_graph.vertices) - set(job.reused())
         tails = {node.id for vertex in made for node in self.job_graph.vertices[vertex].operators}
         kept = [one.name for one in self.boundaries if one.tail_id in tails and one.name not in job.not_retained()]
         told = [not_used(name, why) for name, why in {**self.unused, **job.not_used()}.items()]
-        return [*told, paid_for(", ".join(dict.fromkeys(kept)))] if kept else told
+        told += [paid_for(", ".join(dict.fromkeys(kept)))] if kept else []
+        return [*told, *_first_finding(job)]
 
     def result_keys(self) -> ResultKeys:
         """Return what makes keys of its plan. Ask before a run."""
@@ -90,6 +97,12 @@ class LineGraph(CompiledGraph):
         return next(
             vertex for vertex in self.job_graph.vertices.values() if any(node.id == last for node in vertex.operators)
         )
+
+
+def _first_finding(job: Job) -> list[str]:
+    """Return the first finding; none of a job that is over soon: there may be thousands."""
+    found = job.findings() if job.details().duration_ms >= LONG_MS else ()
+    return [finding_line(one) for one in found[:1]]
 
 
 class ActionGraph(LineGraph):

@@ -1,0 +1,99 @@
+package flinkmagic.planning;
+
+import java.io.ByteArrayOutputStream;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.zip.DeflaterOutputStream;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.util.AccumulatorV2;
+import scala.Tuple2;
+import scala.collection.Iterator;
+
+/**
+ * What the operators of a stage that has run have measured: Spark's SQL metrics, and of scans which files they read.
+ *
+ * Spark adds a task's metrics to those of the operators on the driver before it reports the task's end, so that they
+ * are whole when the stage is.
+ */
+public class StageMetrics {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /**
+     * The metrics above zero of each operator, by its number and their names, as deflated JSON (see `PlanReader.read`).
+     *
+     * @param numbers those of the stage's operators, separated by commas
+     * @param top what is above them, an exchange or a write's command, as it was planned: its metrics have the name
+     *     `top`; null if there is nothing
+     */
+    public byte[] of(PlanReader reader, PlanRebuilder rebuilder, String numbers, SparkPlan top) throws Exception {
+        Map<String, Object> answer = new LinkedHashMap<String, Object>();
+        for (String number : numbers.split(",")) {
+            if (number.length() > 0) {
+                answer.put(number, facts(ran(rebuilder, reader.node(Integer.parseInt(number)))));
+            }
+        }
+        if (top != null) {
+            answer.put("top", facts(ran(rebuilder, top)));
+        }
+        ByteArrayOutputStream deflated = new ByteArrayOutputStream();
+        DeflaterOutputStream out = new DeflaterOutputStream(deflated);
+        out.write(JSON.writeValueAsBytes(answer));
+        out.close();
+        return deflated.toByteArray();
+    }
+
+    /** A cached plan runs as it was read. */
+    private static SparkPlan ran(PlanRebuilder rebuilder, SparkPlan read) {
+        SparkPlan ran = rebuilder.ran(read);
+        if (ran == null) {
+            return read;
+        }
+        return ran instanceof ReusedExchangeExec ? ((ReusedExchangeExec) ran).child() : ran;
+    }
+
+    private static Map<String, Object> facts(SparkPlan plan) {
+        Map<String, Object> facts = new LinkedHashMap<String, Object>();
+        Iterator metrics = plan.metrics().iterator();
+        while (metrics.hasNext()) {
+            Tuple2 each = (Tuple2) metrics.next();
+            Number value = (Number) ((AccumulatorV2) each._2()).value();
+            if (value.longValue() > 0) {
+                facts.put((String) each._1(), value);
+            }
+        }
+        if (plan instanceof FileSourceScanExec) {
+            HadoopFsRelation relation = ((FileSourceScanExec) plan).relation();
+            if (relation.location() instanceof PartitioningAwareFileIndex) {
+                addFiles(facts, relation, (PartitioningAwareFileIndex) relation.location());
+                facts.put("partitions", ((FileSourceScanExec) plan).partitionFilters().mkString(" AND "));
+            }
+        }
+        return facts;
+    }
+
+    private static void addFiles(Map<String, Object> facts, HadoopFsRelation relation, PartitioningAwareFileIndex index) {
+        List<String> paths = new ArrayList<String>();
+        Iterator roots = index.rootPaths().iterator();
+        while (roots.hasNext()) {
+            paths.add(roots.next().toString());
+        }
+        facts.put("paths", paths);
+        facts.put("format", relation.toString());
+        Iterator files = index.allFiles().iterator();
+        if (files.hasNext()) {
+            Path first = ((FileStatus) files.next()).getPath();
+            boolean isSplitable = relation.fileFormat().isSplitable(relation.sparkSession(), relation.options(), first);
+            facts.put("splittable", Boolean.valueOf(isSplitable));
+        }
+    }
+}

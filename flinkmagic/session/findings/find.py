@@ -1,0 +1,67 @@
+"""Applies the rules of findings to a job."""
+
+from __future__ import annotations
+
+from flinkmagic.session.findings.facts import JobFacts
+from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rules import (
+    cross_join,
+    failed_tasks,
+    garbage_collection,
+    idle_slots,
+    input_read_again,
+    large_broadcast,
+    multiplying_join,
+    not_kept,
+    one_partition,
+    python_functions,
+    shuffle_partitions,
+    skewed_partition,
+    small_files_read,
+    small_files_written,
+    small_side_shuffled,
+    spill,
+    straggling_task,
+    tiny_tasks,
+    too_few_tasks,
+    unsplittable_files,
+)
+
+RULES: tuple[Rule, ...] = (
+    cross_join.RULE,
+    failed_tasks.RULE,
+    garbage_collection.RULE,
+    idle_slots.RULE,
+    input_read_again.RULE,
+    large_broadcast.RULE,
+    multiplying_join.RULE,
+    not_kept.RULE,
+    one_partition.RULE,
+    python_functions.RULE,
+    shuffle_partitions.RULE,
+    skewed_partition.RULE,
+    small_files_read.RULE,
+    small_files_written.RULE,
+    small_side_shuffled.RULE,
+    spill.RULE,
+    straggling_task.RULE,
+    tiny_tasks.RULE,
+    too_few_tasks.RULE,
+    unsplittable_files.RULE,
+)
+
+NOTABLE_S = 0.2
+NOTABLE_SHARE = 0.02
+"""What costs less is not told: less than this time of a slot, or than this part of all slots' time in the job."""
+
+
+def find(job: JobFacts) -> tuple[Finding, ...]:
+    """Return what is worth telling of a job, the most expensive first; symptoms of other findings are left out."""
+    least_s = max(NOTABLE_S, NOTABLE_SHARE * job.elapsed_ms * job.slots / 1000)
+    if job.elapsed_ms * job.slots < 1000 * least_s:
+        return ()
+    explains = {rule.name: rule.explains for rule in RULES}
+    found = [one for rule in RULES for one in rule.find(job) if one.cost_s >= least_s]
+    explained = {(one.vertex_id, symptom) for one in found for symptom in explains[one.rule]}
+    told = [one for one in found if (one.vertex_id, one.rule) not in explained]
+    return tuple(sorted(told, key=lambda one: -one.cost_s))

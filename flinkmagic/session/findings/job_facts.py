@@ -1,0 +1,118 @@
+"""Reads what the rules need to know of a job that runs, or ran, on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flinkmagic.deployment import DeploymentSnapshot, TaskRecord
+from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.stream_graph import StreamNode
+from flinkmagic.planning.stage_handles import stage_handle
+from flinkmagic.planning.stage_metrics import NOTHING, Metrics, StageMetrics
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.findings.facts import InputFacts, JobFacts, OperatorFacts, VertexFacts
+
+NO_METRICS = StageMetrics()
+
+
+def job_facts(
+    graph: AccessExecutionGraph,
+    state: DeploymentSnapshot,
+    *,
+    partition_bytes: Mapping[str, tuple[int, ...]],
+    metrics: Mapping[str, StageMetrics],
+    not_retained: Mapping[str, str],
+    not_used: Mapping[str, str],
+    has_run_before: bool,
+) -> JobFacts:
+    """Return the facts of a job.
+
+    Parameters
+    ----------
+    partition_bytes, metrics : mapping
+        By the id of a job vertex.
+    not_retained, not_used : mapping of str to str
+        Reasons, by the names of stages and of DataFrames.
+    has_run_before : bool
+        Whether a job of its name ran before it.
+    """
+    info = state.job
+    attempts: dict[str, list[TaskRecord]] = {}
+    helpers = []
+    for task in state.tasks:
+        if task.role == "helper":
+            helpers.append(task)
+        else:
+            attempts.setdefault(task.vertex_id, []).append(task)
+    is_over = info.job_status.is_terminal
+    return JobFacts(
+        vertices=tuple(
+            _vertex(vertex, attempts[vertex.id], partition_bytes.get(vertex.id, ()), metrics.get(vertex.id, NO_METRICS))
+            for vertex in graph.job_vertices
+            if vertex.id in attempts
+        ),
+        started_ms=min(info.status_timestamps.values()),
+        ended_ms=info.status_timestamps[info.job_status] if is_over else info.at_ms,
+        slots=state.slots_total,
+        slots_of_session=state.slots_of_session,
+        is_finished=info.job_status is JobStatus.FINISHED,
+        has_run_before=has_run_before,
+        not_retained=not_retained,
+        not_used=not_used,
+        helpers=tuple(helpers),
+    )
+
+
+def _vertex(
+    vertex: ExecutionJobVertex, attempts: list[TaskRecord], written: tuple[int, ...], metrics: StageMetrics
+) -> VertexFacts:
+    handle = stage_handle(vertex.job_vertex)
+    nodes = list(reversed(vertex.job_vertex.operators))
+    operators = tuple(_operator(node, metrics.operators) for node in nodes)
+    above = None
+    if handle is not None and handle.kind == "write":
+        above = _facts(nodes[-1].id, nodes[-1].metadata or {}, metrics.top)
+    elif handle is not None and handle.above:
+        above = _facts(-1, handle.above, metrics.top)
+    return VertexFacts(
+        id=vertex.id,
+        name=vertex.name,
+        kind=handle.kind if handle is not None else "",
+        stage=handle.name if handle is not None else "",
+        operators=operators,
+        inputs=tuple(
+            InputFacts(
+                edge.producer.id,
+                edge.partitioner.kind.name,
+                edge.stream_edge.target.id,
+                edge.stream_edge.source.id,
+            )
+            for edge in vertex.job_vertex.inputs
+        ),
+        attempts=tuple(attempts),
+        written=written,
+        above=above,
+    )
+
+
+def _operator(node: StreamNode, metrics: Mapping[int, Metrics]) -> OperatorFacts:
+    metadata = node.metadata or {}
+    own = metrics.get(metadata.get("node", -1), NOTHING)
+    return _facts(node.id, metadata, own, tuple(edge.source.id for edge in node.in_edges))
+
+
+def _facts(id: int, metadata: Mapping[str, Any], metrics: Metrics, inputs: tuple[int, ...] = ()) -> OperatorFacts:
+    return OperatorFacts(
+        id=id,
+        kind=str(metadata.get("kind") or ""),
+        operator=str(metadata.get("operator") or ""),
+        text=str(metadata.get("text") or ""),
+        cell=str(metadata.get("cell") or ""),
+        line=int(metadata.get("line") or 0),
+        code=str(metadata.get("code") or ""),
+        variable=str(metadata.get("variable") or ""),
+        metrics=metrics,
+        inputs=inputs,
+    )

@@ -1,0 +1,1 @@
+"""The rules of findings, each in a module of its own."""

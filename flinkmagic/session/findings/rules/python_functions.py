@@ -1,0 +1,58 @@
+"""A stage that spends most of its time in Python functions of single values or columns.
+
+Source: Spark's metrics of Python workers ("time to run Python workers"; before 4.0 there are none); its guide to
+functions of the user's.
+
+Threshold: half of the stage's time; any, where that is not measured.
+
+Counter-example: a function over a few rows; `mapInPandas` and `applyInPandas`, whose authors want code of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from flinkmagic.amounts import duration, magnitude
+from flinkmagic.session.findings.facts import JobFacts, metric
+from flinkmagic.session.findings.finding import Finding, Rule
+
+MOST = 0.5
+
+_FUNCTIONS = frozenset({"BatchEvalPythonExec", "ArrowEvalPythonExec"})
+_OF_COLUMNS = re.compile(r", 200$")
+"""How Spark's text of an operator ends whose functions are those of `pandas_udf`."""
+
+
+def _find(job: JobFacts) -> Iterator[Finding]:
+    for vertex in job.vertices:
+        functions = [one for one in vertex.operators if one.kind in _FUNCTIONS]
+        if not functions or not vertex.run_ms:
+            continue
+        ran = [metric(one.metrics, "pythonTotalTime") for one in functions]
+        is_known = any(ran)
+        python_ms = min(vertex.run_ms, sum(ran)) if is_known else vertex.run_ms
+        if python_ms < MOST * vertex.run_ms:
+            continue
+        longest = functions[ran.index(max(ran))]
+        rows = metric(longest.metrics, "pythonNumRowsReceived") or vertex.rows_in
+        took = f"Python functions take {duration(python_ms)} of the stage's {duration(vertex.run_ms)},"
+        if not is_known:
+            took = f"a stage of {duration(vertex.run_ms)} calls Python functions"
+        is_by_row = _OF_COLUMNS.search(longest.text) is None
+        yield RULE.finding(
+            f"{took} for {magnitude(rows)} rows{', row by row' if is_by_row else ''}",
+            vertex,
+            longest,
+            python_ms,
+            "measured: the time of Python workers" if is_known else "estimated: at most the stage's time",
+            "likely" if is_known and is_by_row else "possible",
+            _BY_ROW if is_by_row else _BY_COLUMN,
+        )
+
+
+_BY_ROW = "F.upper(col), F.regexp_extract(col, ...), F.when(...)  # a built-in; else @F.pandas_udf, for whole columns"
+_BY_COLUMN = "F.transform(...), F.aggregate(...), Window...  # if built-ins can do it; else this is where the time goes"
+
+
+RULE = Rule("python-functions", _find)

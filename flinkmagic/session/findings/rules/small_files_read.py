@@ -1,0 +1,42 @@
+"""Many small files that are read: each is opened, and its footer read, for a few rows.
+
+Source: ``spark.sql.files.openCostInBytes`` (a file counts 4 MiB more than it has); DataFlint's alert (100 files below
+3 MiB each).
+
+Threshold: 100 files of less than 3 MiB on average. A file is charged with four milliseconds.
+
+Counter-example: the same files, if they are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flinkmagic.amounts import size
+from flinkmagic.session.findings.facts import JobFacts, metric, took_ms
+from flinkmagic.session.findings.finding import Finding, Rule
+
+MANY = 100
+SMALL = 3 << 20
+FILE_MS = 4.0
+GOOD = 128 << 20
+
+
+def _find(job: JobFacts) -> Iterator[Finding]:
+    for vertex in job.vertices:
+        for scan in vertex.operators:
+            files, bytes_ = metric(scan.metrics, "numFiles"), metric(scan.metrics, "filesSize")
+            if not scan.metrics.get("paths") or files < MANY or bytes_ / files >= SMALL:
+                continue
+            yield RULE.finding(
+                f"{files:,} files of {size(bytes_ / files)} each are read",
+                vertex,
+                scan,
+                min(sum(map(took_ms, vertex.tasks)), files * FILE_MS),
+                "estimated: 4 ms for each file, at most the time of the stage",
+                "likely",
+                f'df.repartition({max(1, bytes_ // GOOD)}).write.parquet("path")  # once, and read that',
+            )
+
+
+RULE = Rule("small-files-read", _find, explains=frozenset({"tiny-tasks"}))

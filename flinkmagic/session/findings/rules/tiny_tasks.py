@@ -1,0 +1,44 @@
+"""A stage that reads no shuffle and has so many small tasks that launching them takes its time.
+
+Source: Spark's guide to tuning (two or three tasks for each core; tasks of 200 ms pay); DataFlint's alert on small
+tasks.
+
+Threshold: 16 tasks a slot, with a median below 100 ms. What counts is what launching them took.
+
+Counter-example: many tasks that each take a second are well divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flinkmagic.amounts import count, duration
+from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, VertexFacts, median, took_ms
+from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.task_overhead import overhead_ms
+
+
+def _find(job: JobFacts) -> Iterator[Finding]:
+    for vertex in job.vertices:
+        lost_ms = overhead_ms(job, vertex)
+        if lost_ms and not vertex.reads(SHUFFLES):
+            source = vertex.first(lambda one: not one.inputs)
+            yield RULE.finding(
+                f"{count(len(vertex.tasks), 'task')} with a median of {duration(median(map(took_ms, vertex.tasks)))}: "
+                "launching them takes longer than their work",
+                vertex,
+                source,
+                lost_ms,
+                "measured: the tasks' time beside their run, and that of empty slots between them",
+                "measured",
+                _cure(vertex, job.slots),
+            )
+
+
+def _cure(vertex: VertexFacts, slots: int) -> str:
+    if vertex.first(lambda one: one.kind == "RangeExec") is not None:
+        return f"spark.range(start, end, step, {2 * slots})"
+    return f"df.coalesce({2 * slots})  # after the read; spark.createDataFrame and parallelize take a number of slices"
+
+
+RULE = Rule("tiny-tasks", _find)

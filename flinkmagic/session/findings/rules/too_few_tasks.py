@@ -1,0 +1,46 @@
+"""A stage that reads no shuffle and has fewer tasks than there are slots.
+
+Source: Sparklens' "lack of tasks"; DataFlint's alert on wasted cores.
+
+Threshold: fewer tasks than slots, which ran for half a second or more; what counts is the time for which the other
+slots had no task of the job.
+
+Counter-example: a small input beside which other stages use the slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flinkmagic.amounts import count, duration
+from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts, metric
+from flinkmagic.session.findings.few_tasks import idle_beside
+from flinkmagic.session.findings.finding import Finding, Rule
+
+
+def _find(job: JobFacts) -> Iterator[Finding]:
+    for vertex in job.vertices:
+        idle_ms = idle_beside(job, vertex)
+        if idle_ms and not vertex.reads([*SHUFFLES, "GLOBAL"]):
+            source = vertex.first(lambda one: not one.inputs)
+            yield RULE.finding(
+                f"{count(len(vertex.tasks), 'task')} for {count(job.slots, 'slot')}, for {duration(vertex.run_ms)}",
+                vertex,
+                source,
+                idle_ms,
+                "measured: the time for which slots idled while it ran",
+                "measured",
+                _cure(source, job.slots),
+            )
+
+
+def _cure(source: OperatorFacts | None, slots: int) -> str:
+    if source is not None and source.kind == "RangeExec":
+        return f"spark.range(start, end, step, {2 * slots})"
+    size = metric(source.metrics, "filesSize") if source is not None else 0
+    if size:
+        return f'spark.conf.set("spark.sql.files.maxPartitionBytes", {max(1, size // (2 * slots))})'
+    return f"df.repartition({2 * slots})  # after the read, if what follows takes long"
+
+
+RULE = Rule("too-few-tasks", _find)

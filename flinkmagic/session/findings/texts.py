@@ -1,0 +1,43 @@
+"""Writes findings and the critical path as text, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from flinkmagic.amounts import duration
+from flinkmagic.session.findings.critical_path import CriticalPath
+from flinkmagic.session.findings.finding import Finding
+
+NOTHING_FOUND = "nothing that costs 200 ms of a slot, and 2 % of its slots' time"
+
+
+def finding_line(finding: Finding) -> str:
+    """Return a finding in one line, with its cure."""
+    return f"{finding}. Try: {finding.cure}"
+
+
+def findings_text(name: str, findings: Sequence[Finding], path: CriticalPath | None) -> str:
+    """Return all that is known about why a job took as long as it did."""
+    lines = [f"{name}: {path}" if path is not None else f"{name}: no task has run"]
+    if not findings:
+        lines.append(f"  found: {NOTHING_FOUND}")
+    for number, one in enumerate(findings, start=1):
+        lines.append(f"  {number}. {one.what}")
+        lines.append(f"     rule: {one.rule} ({one.certainty})")
+        lines.append(f"     where: {one.where}{f': {one.code}' if one.code else ''}")
+        lines.append(f"     vertex: {one.vertex}{f', {one.operator}' if one.operator else ''}")
+        lines.append(f"     cost: {duration(1000 * one.cost_s)} of slots ({one.estimate})")
+        lines.append(f"     try: {one.cure}")
+    return "\n".join(lines)
+
+
+def findings_json(name: str, findings: Sequence[Finding], path: CriticalPath | None) -> str:
+    """Return the same as one JSON object in one line: ``name``, ``findings``, ``critical_path``."""
+    told = {
+        "name": name,
+        "findings": [one.to_dict() for one in findings],
+        "critical_path": None if path is None else asdict(path),
+    }
+    return json.dumps(told)

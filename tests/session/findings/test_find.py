@@ -1,0 +1,51 @@
+"""What is told of a job: what costs enough, the most expensive first, and as text and JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from flinkmagic.session.findings.critical_path import critical_path
+from flinkmagic.session.findings.find import find
+from flinkmagic.session.findings.texts import findings_json, findings_text
+from tests.session.findings.made_facts import found, job, operator, task, vertex
+
+
+def collecting(gc_ms, took_s=1.0, **more):
+    return vertex(*[task(one, 0, took_s, gc_ms=gc_ms) for one in range(2)], **more)
+
+
+def test_what_costs_less_than_200_ms_is_not_told():
+    assert found(job(collecting(100))) == ["garbage-collection"]
+    assert found(job(collecting(99))) == []
+
+
+def test_what_costs_less_than_a_fiftieth_of_the_slots_time_is_not_told():
+    # 2 slots for 20 s have 40 s, of which a fiftieth are 800 ms.
+    assert found(job(collecting(400), ended_ms=20_000.0)) == ["garbage-collection"]
+    assert found(job(collecting(399), ended_ms=20_000.0)) == []
+
+
+def test_the_most_expensive_comes_first():
+    slow = vertex(*[task(one, 0, 1) for one in range(3)], task(3, 0, 9, rows_in=9000), id="slow", reads="HASH")
+    both = find(job(collecting(900, id="full"), slow, slots=6))
+    assert [one.rule for one in both] == ["skewed-partition", "garbage-collection"]
+    assert both[0].cost_s > both[1].cost_s
+
+
+def test_a_short_job_has_nothing_to_tell():
+    assert find(job(collecting(90, took_s=0.09))) == ()
+
+
+def test_text_and_json_say_the_same():
+    facts = job(collecting(500, operators=(operator("SortExec", code="df.sort('x')"),)))
+    findings, path = find(facts), critical_path(facts)
+    text = findings_text("daily", findings, path)
+    assert text.splitlines()[0].startswith("daily: of 1.0 s, 1.0 s is the critical path, 0 ms the driver")
+    assert "where: cell 3, line 5: df.sort('x')" in text
+    told = json.loads(findings_json("daily", findings, path))
+    (one,) = told["findings"]
+    assert (one["rule"], one["line"], one["cost_s"], one["certainty"]) == ("garbage-collection", 5, 1.0, "measured")
+    assert told["critical_path"]["path_s"] == pytest.approx(1.0)
+    assert "nothing that costs 200 ms of a slot" in findings_text("daily", (), path)

@@ -1,0 +1,132 @@
+"""Findings of jobs that run: what operators measure, and the line that a fault is at."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from pyspark.sql import functions as F
+
+import flinkmagic
+from flinkmagic.deployment.stages import stage_runner
+from flinkmagic.session.findings import find as findings
+
+
+@pytest.fixture(autouse=True)
+def short_stages_are_measured(monkeypatch):
+    monkeypatch.setattr(stage_runner, "MEASURED_FROM_S", 0.0)
+
+
+@pytest.fixture
+def all_told(monkeypatch):
+    """Findings that cost next to nothing are told, too: no test waits for time to be lost."""
+    monkeypatch.setattr(findings, "NOTABLE_S", 0.0)
+    monkeypatch.setattr(findings, "NOTABLE_SHARE", 0.0)
+
+
+def operators(job):
+    """The operators of a job by their kinds."""
+    return {one.kind: one for vertex in job._facts().vertices for one in vertex.operators}
+
+
+def by_rule(job):
+    return {one.rule: one for one in job.findings()}
+
+
+def test_operators_tell_what_spark_measures_of_them(spark, tmp_path):
+    spark.range(0, 1000, 1, 4).selectExpr("id", "id % 10 AS k").write.parquet(str(tmp_path / "rows"))
+    names = spark.createDataFrame([(key, str(key)) for key in range(10)], "k long, name string")
+    with flinkmagic.capture(spark, name="measured") as program:
+        rows = spark.read.parquet(str(tmp_path / "rows"))
+        rows.join(F.broadcast(names), "k").groupBy("name").count().write.json(str(tmp_path / "out"))
+    job = flinkmagic.compile(program, parallelism=2).run()
+    found = operators(job)
+    scan = found["FileSourceScanExec"].metrics
+    assert (scan["numFiles"], scan["numOutputRows"], scan["format"]) == (4, 1000, "parquet")
+    assert scan["paths"] == [f"file:{tmp_path}/rows"]
+    assert (scan["splittable"], scan["partitions"]) == (True, "")
+    join = found["BroadcastHashJoinExec"]
+    assert join.metrics["numOutputRows"] == 1000
+    assert (join.code[:9], join.line > 0) == ("rows.join", True)
+    sent, mapped, written = job._facts().vertices
+    assert (sent.kind, mapped.kind, written.kind) == ("broadcast", "shuffle", "write")
+    assert sent.above.metrics["numOutputRows"] == 10
+    assert mapped.above.metrics["dataSize"] > 0
+    assert mapped.above.line == join.line  # the line whose groupBy asked for the shuffle
+    assert written.above.metrics["numOutputRows"] == 10
+    job.release()
+    assert operators(job)["BroadcastHashJoinExec"].metrics["numOutputRows"] == 1000
+
+
+def test_operators_of_stages_that_are_over_soon_are_not_asked(spark, monkeypatch):
+    monkeypatch.setattr(stage_runner, "MEASURED_FROM_S", 60.0)
+    job = flinkmagic.compile({"n": spark.range(0, 100, 1, 2).groupBy().count()}, "short").run()
+    assert [one.metrics for one in operators(job).values() if one.metrics] == []
+    assert job.findings() == ()
+
+
+def test_shared_rows_and_python_functions_are_measured_where_they_are_computed(spark, tmp_path):
+    twice = F.udf(lambda number: 2 * number, "long")
+    with flinkmagic.capture(spark, name="shared") as program:
+        doubled = spark.range(0, 100, 1, 2).withColumn("d", twice("id"))
+        doubled.where("d % 4 = 0").write.parquet(str(tmp_path / "a"))
+        doubled.where("d % 4 = 2").write.parquet(str(tmp_path / "b"))
+    job = flinkmagic.compile(program).run()
+    (functions,) = [one for kind, one in operators(job).items() if "EvalPython" in kind]
+    assert functions.metrics["pythonNumRowsReceived"] == 100
+    assert [vertex.kind for vertex in job._facts().vertices] == ["boundary", "write", "write"]
+
+
+def test_many_small_files_are_told_at_the_lines_that_read_and_write_them(spark, tmp_path, all_told):
+    spark.range(0, 400, 1, 1).selectExpr("id", "id % 100 AS k").write.partitionBy("k").parquet(str(tmp_path / "many"))
+    with flinkmagic.capture(spark, name="files") as program:
+        rows = spark.read.parquet(str(tmp_path / "many"))
+        rows.write.partitionBy("k").json(str(tmp_path / "out"))
+    job = flinkmagic.compile(program).run()
+    found = by_rule(job)
+    read, written = found["small-files-read"], found["small-files-written"]
+    assert "100 files of" in read.what
+    assert (read.code, read.operator) == ('rows = spark.read.parquet(str(tmp_path / "many"))', "Scan parquet")
+    assert (written.line, written.code) == (read.line + 1, 'rows.write.partitionBy("k").json(str(tmp_path / "out"))')
+    assert "in 100 partitions" in written.what
+    assert [line for line in job.report() if written.what in line]
+
+
+def test_a_join_that_multiplies_is_told_at_its_line(spark, all_told):
+    many = spark.range(0, 20_000, 1, 2).selectExpr("id", "id % 10 AS k")
+    repeated = spark.range(0, 1000, 1, 1).selectExpr("id % 10 AS k", "id AS other")
+    with flinkmagic.capture(spark, name="multiplied") as program:
+        joined = many.join(F.broadcast(repeated), "k")
+        counts = joined.groupBy("k").count()  # noqa: F841 - the cell's result
+    job = flinkmagic.compile(program).run()
+    finding = by_rule(job)["multiplying-join"]
+    assert finding.what == "the join makes 2.0 M rows of 20.0 K: keys are repeated on both sides"
+    assert finding.code == 'joined = many.join(F.broadcast(repeated), "k")'
+    assert finding.cost_s > 0
+
+
+def test_a_compressed_file_is_known_not_to_split(spark, tmp_path):
+    with gzip.open(tmp_path / "lines.csv.gz", "wt") as file:
+        file.write("".join(f"{number}\n" for number in range(1000)))
+    lines = spark.read.csv(str(tmp_path / "lines.csv.gz"), schema="number long")
+    job = flinkmagic.compile({"n": lines.groupBy("number").count()}, "zipped").run()
+    assert operators(job)["FileSourceScanExec"].metrics["splittable"] is False
+
+
+def test_what_no_run_can_retain_is_told_from_the_second_run_on(spark, all_told):
+    drawn = spark.range(0, 1000, 1, 2).where(F.rand() < 0.5).groupBy((F.col("id") % 3).alias("k")).count()
+    graph = flinkmagic.compile({"drawn": drawn}, "random_rows")
+    assert "not-kept" not in by_rule(graph.run())
+    assert "is computed in every run" in by_rule(graph.run())["not-kept"].what
+
+
+def test_the_critical_path_ends_with_the_sink(spark):
+    rows = spark.range(0, 1000, 1, 2).groupBy((F.col("id") % 3).alias("k")).count()
+    job = flinkmagic.compile({"rows": rows}, "short_path").run()
+    path = job.critical_path()
+    assert path.vertex_ids == tuple(vertex.id for vertex in job.execution_graph.job_vertices)
+    assert 0 < path.path_s <= path.elapsed_s
+    assert path.least_s <= path.path_s + 1e-9
+    assert path.driver_s < path.elapsed_s
+    json.dumps([one.to_dict() for one in job.findings()])

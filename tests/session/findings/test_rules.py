@@ -1,0 +1,359 @@
+"""Each rule finds its fault, says where it is and what it costs, and is silent on the other side of its threshold."""
+
+from __future__ import annotations
+
+import pytest
+
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.session.findings.facts import InputFacts
+from flinkmagic.session.findings.find import RULES, find
+from tests.session.findings.made_facts import found, job, operator, task, vertex
+
+MIB = 1 << 20
+
+
+def even(number=4, took_s=1.0, slots=2, **more):
+    """Tasks in waves."""
+    return [task(one, one // slots * took_s, took_s, **more) for one in range(number)]
+
+
+# -- uneven tasks ----------------------------------------------------------------------------------------
+
+
+def test_a_skewed_partition_costs_the_slots_that_idle_beside_it():
+    window = operator("WindowExec")
+    tasks = [*even(3, slots=3), task(3, 0, 5, rows_in=20_000)]
+    (finding,) = find(job(vertex(*tasks, reads="HASH", operators=(window,)), slots=4))
+    assert (finding.rule, finding.cell, finding.line, finding.vertex) == ("skewed-partition", "cell 3", 5, "V")
+    assert finding.cost_s == pytest.approx(3 * 4)  # three slots, four seconds
+    assert (
+        finding.what == "partition 4 of 4 has 20.0 times as much as the others: its task took 5.0 s, the median 1.0 s"
+    )
+    assert "Window.partitionBy" in finding.cure
+
+
+def test_partitions_that_are_uneven_cost_nothing_where_the_large_one_is_begun_first():
+    tasks = [task(3, 0, 5, rows_in=20_000), *[task(one, one, 1) for one in range(3)], task(4, 3, 1), task(5, 4, 1)]
+    assert found(job(vertex(*tasks, reads="HASH"))) == []
+
+
+def test_bytes_count_where_rows_do_not_tell():
+    tasks = [*even(3, slots=3), task(3, 0, 5, bytes_in=10 * MIB)]
+    assert found(job(vertex(*tasks, reads="HASH"), slots=4)) == ["skewed-partition"]
+
+
+def test_twice_the_median_is_slow_and_less_is_not():
+    slow = [*even(3, slots=3), task(3, 0, 2.0, rows_in=9000)]
+    assert found(job(vertex(*slow, reads="HASH"), slots=4)) == ["skewed-partition"]
+    quick = [*even(3, slots=3), task(3, 0, 1.9, rows_in=9000)]
+    assert found(job(vertex(*quick, reads="HASH"), slots=4)) == []
+
+
+def test_a_straggler_has_no_more_to_read():
+    tasks = [*even(3, slots=3), task(3, 0, 5)]
+    (finding,) = find(job(vertex(*tasks, reads="HASH"), slots=4))
+    assert (finding.rule, finding.certainty) == ("straggling-task", "likely")
+    assert finding.what.startswith("subtask 4 took 5.0 times as long as the others with no more to read")
+    in_between = [*even(3, slots=3), task(3, 0, 5, rows_in=1600)]
+    assert found(job(vertex(*in_between, reads="HASH"), slots=4)) == []
+
+
+def test_a_host_is_to_blame_if_all_its_tasks_are_slow():
+    tasks = [*even(4, slots=4), *[task(4 + one, 0, 4 + one, executor="9") for one in range(2)]]
+    (finding,) = find(job(vertex(*tasks), slots=6))
+    assert finding.what.startswith("the tasks on executor 9 took")
+    assert "spark.speculation" in finding.cure
+
+
+# -- memory ----------------------------------------------------------------------------------------------
+
+
+def test_a_spill_is_charged_by_its_bytes():
+    tasks = even(4, took_s=10.0, disk_spilled_bytes=30_000_000)
+    (finding,) = find(job(vertex(*tasks, reads="HASH", operators=(operator("SortExec"),))))
+    assert (finding.rule, finding.cost_s, finding.operator) == ("spill", pytest.approx(6.0), "Sort")
+    assert finding.cure.startswith("%config FlinkMagics.parallelism = 16")
+    few = even(4, took_s=10.0, disk_spilled_bytes=900_000)
+    assert found(job(vertex(*few, reads="HASH"))) == []
+
+
+def test_garbage_collection_is_told_from_a_tenth_of_the_time_on():
+    (finding,) = find(job(vertex(*even(4, gc_ms=100))))
+    assert (finding.rule, finding.cost_s) == ("garbage-collection", pytest.approx(0.4))
+    assert found(job(vertex(*even(4, gc_ms=99)))) == []
+
+
+# -- too many tasks, too few -----------------------------------------------------------------------------
+
+
+def tiny(number, took_s=0.02, run_ms=12):
+    return [task(one, one // 2 * took_s, took_s, run_ms=run_ms, bytes_in=1000) for one in range(number)]
+
+
+def test_tiny_tasks_are_charged_with_their_launches():
+    source = operator("RangeExec")
+    (finding,) = find(job(vertex(*tiny(400), operators=(source,))))
+    assert (finding.rule, finding.cost_s) == ("tiny-tasks", pytest.approx(400 * 0.008 * (1 - 8 / 400)))
+    assert finding.cure == "spark.range(start, end, step, 4)"
+    assert found(job(vertex(*tiny(31), operators=(source,)))) == []  # sixteen for each slot are 32
+    assert found(job(vertex(*tiny(400, took_s=0.1, run_ms=50)))) == []
+
+
+def test_small_partitions_of_a_shuffle_are_the_shuffle_s_fault():
+    above = operator("ShuffleExchangeExec", line=7)
+    maps = vertex(*even(2), id="maps", above=above)
+    reads = vertex(*[one._replace(start_ms=one.start_ms + 1000, end_ms=one.end_ms + 1000) for one in tiny(400)],
+                   reads="HASH", of="maps")  # fmt: skip
+    (finding,) = find(job(maps, reads))
+    assert (finding.rule, finding.line, finding.operator) == ("shuffle-partitions", 7, "ShuffleExchange")
+    large = vertex(*[one._replace(bytes_in=2 * MIB) for one in reads.tasks], reads="HASH", of="maps")
+    assert found(job(maps, large)) == []
+
+
+def test_large_partitions_fewer_than_slots_leave_slots_idle():
+    wide = vertex(task(0, 0, 3, bytes_in=80 * MIB), task(1, 0, 3, bytes_in=80 * MIB), reads="HASH")
+    assert found(job(wide, slots=4)) == ["shuffle-partitions"]
+    assert found(job(wide, slots=2)) == []
+    narrow = vertex(task(0, 0, 3, bytes_in=MIB), task(1, 0, 3, bytes_in=MIB), reads="HASH")
+    assert found(job(narrow, slots=4)) == []
+
+
+def test_too_few_tasks_cost_the_slots_that_nothing_else_uses():
+    scan = operator("FileSourceScanExec", metrics={"filesSize": 4000})
+    alone = vertex(task(0, 0, 3), operators=(scan,))
+    (finding,) = find(job(alone))
+    assert (finding.rule, finding.cost_s) == ("too-few-tasks", pytest.approx(3.0))
+    assert finding.cure == 'spark.conf.set("spark.sql.files.maxPartitionBytes", 1000)'
+    beside = vertex(*[task(one, one, 1) for one in range(3)], id="other")
+    assert found(job(alone, beside)) == []
+    assert found(job(vertex(task(0, 0, 0.4), operators=(scan,)))) == []
+
+
+def test_one_partition_is_the_window_s_or_the_coalesce_s():
+    window = vertex(
+        task(0, 0, 3, rows_in=50_000), reads="GLOBAL", operators=(operator("SortExec"), operator("WindowExec", 2, 9))
+    )
+    (finding,) = find(job(window))
+    assert (finding.rule, finding.line) == ("one-partition", 9)
+    coalesced = vertex(task(0, 0, 3, rows_in=50_000), operators=(operator("CoalesceExec"),))
+    (finding,) = find(job(coalesced))
+    assert (finding.rule, finding.cure.split()[0]) == ("one-partition", "df.repartition(1)")
+    total = vertex(task(0, 0, 3, rows_in=8), reads="GLOBAL", operators=(operator("HashAggregateExec"),))
+    assert found(job(total)) == []
+
+
+def test_files_that_cannot_be_split_explain_the_few_tasks():
+    metrics = {"splittable": False, "format": "CSV", "paths": ["file:/a"], "numFiles": 1, "filesSize": 9 * MIB}
+    (finding,) = find(job(vertex(task(0, 0, 3), operators=(operator("FileSourceScanExec", metrics=metrics),))))
+    assert finding.rule == "unsplittable-files"
+    small = {**metrics, "filesSize": MIB}
+    assert found(job(vertex(task(0, 0, 3), operators=(operator("FileSourceScanExec", metrics=small),)))) == [
+        "too-few-tasks"
+    ]
+
+
+def test_slots_idle_where_the_job_may_not_use_them():
+    first, second = vertex(task(0, 0, 2), id="one"), vertex(task(0, 2, 2), id="two")
+    (finding,) = find(job(first, second, slots=1, slots_of_session=2))
+    assert (finding.rule, finding.vertex, finding.cost_s) == ("idle-slots", "TWO", pytest.approx(2.0))
+    assert found(job(first, second, slots=1, slots_of_session=1)) == []
+    behind_the_driver = vertex(task(0, 2.5, 2), id="two", reads="HASH", of="one")
+    assert found(job(first, behind_the_driver, slots=1, slots_of_session=2)) == []
+
+
+def test_a_long_wait_between_stages_is_told():
+    first = vertex(*even(2), id="one")
+    late = vertex(task(0, 2.5, 1), task(1, 2.5, 1), id="two", reads="HASH", of="one")
+    (finding,) = find(job(first, late))
+    assert (finding.rule, finding.cost_s, finding.certainty) == ("idle-slots", pytest.approx(3.0), "possible")
+    soon = vertex(task(0, 1.9, 1), task(1, 1.9, 1), id="two", reads="HASH", of="one")
+    assert found(job(first, soon)) == []
+
+
+# -- joins -----------------------------------------------------------------------------------------------
+
+
+def join_job(small=MIB, large=100 * MIB, kind="Inner", **more):
+    left = vertex(*even(4, rows_out=500_000, shuffle_write_ms=50), id="left", written=(large // 2, large - large // 2))
+    right = vertex(*even(4), id="right", written=(small,))
+    join = operator("SortMergeJoinExec", 3, inputs=(1, 2), text=f"SortMergeJoin [a], [b], {kind}")
+    sorts = (operator("SortExec", 1, metrics={"sortTime": 400}, inputs=(10,)), operator("SortExec", 2, inputs=(20,)))
+    inputs = (InputFacts("left", "HASH", 1, 10), InputFacts("right", "HASH", 2, 20))
+    tasks = [task(one, 2, 2) for one in range(2)]
+    joined = vertex(*tasks, id="join", operators=(*sorts, join), **{"inputs": inputs, **more})
+    return job(left, right, joined)
+
+
+def test_a_small_side_need_not_be_shuffled():
+    (finding,) = find(join_job())
+    assert (finding.rule, finding.operator) == ("small-side-shuffled", "SortMergeJoin")
+    assert finding.cost_s == pytest.approx(0.2 + 0.4 + 2.0)  # written, sorted, two million rows
+    assert found(join_job(small=11 * MIB, large=200 * MIB)) == []
+    assert found(join_job(large=9 * MIB)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"), [("LeftOuter", True), ("RightOuter", False), ("FullOuter", False), ("LeftAnti", True)]
+)
+def test_a_side_that_an_outer_join_keeps_is_not_broadcast(kind, told):
+    assert bool(found(join_job(kind=kind))) is told
+
+
+def test_a_large_broadcast_costs_the_slots_that_wait_for_the_driver():
+    def broadcast(size, at_s):
+        sent = vertex(*even(2, bytes_out=size // 2), id="sent", kind="broadcast")
+        reads = vertex(
+            task(0, at_s, 3),
+            task(1, at_s, 3),
+            reads="BROADCAST",
+            of="sent",
+            operators=(operator("BroadcastHashJoinExec"),),
+        )
+        return job(sent, reads)
+
+    (finding,) = find(broadcast(16 * MIB, 2.5))
+    assert (finding.rule, finding.cost_s, finding.line) == ("large-broadcast", pytest.approx(3.0), 5)
+    assert found(broadcast(16 * MIB - 2, 1.5)) == []
+
+
+def test_a_join_that_multiplies_costs_the_added_rows():
+    def joined(made):
+        return job(
+            vertex(
+                *even(4, rows_in=50_000),
+                operators=(operator("BroadcastHashJoinExec", metrics={"numOutputRows": made}),),
+            )
+        )
+
+    (finding,) = find(joined(800_000))
+    assert (finding.rule, finding.cost_s) == ("multiplying-join", pytest.approx(3.0))
+    assert found(joined(599_000)) == []
+
+
+def test_a_join_of_all_with_all_is_a_cross_join():
+    def crossed(rows):
+        above = operator("BroadcastExchangeExec", metrics={"numOutputRows": rows})
+        small = vertex(task(0, 0, 0.1), id="small", kind="broadcast", above=above)
+        loop = operator("BroadcastNestedLoopJoinExec")
+        return job(small, vertex(*even(4, rows_in=10_000), reads="BROADCAST", of="small", operators=(loop,)))
+
+    assert found(crossed(25)) == ["cross-join"]
+    assert found(crossed(24)) == []
+    product = operator("CartesianProductExec", metrics={"numOutputRows": 4_000_000})
+    assert found(job(vertex(*even(4), operators=(product,)))) == ["cross-join"]
+
+
+# -- functions, files, failures --------------------------------------------------------------------------
+
+
+def test_python_functions_are_told_from_half_of_the_stage_on():
+    def with_function(kind, python_ms):
+        return job(vertex(*even(4), operators=(operator(kind, metrics={"pythonTotalTime": python_ms}),)))
+
+    (finding,) = find(with_function("BatchEvalPythonExec", 2000))
+    assert (finding.rule, finding.cost_s, finding.certainty) == ("python-functions", pytest.approx(2.0), "likely")
+    assert found(with_function("BatchEvalPythonExec", 1999)) == []
+    assert found(with_function("MapInPandasExec", 3000)) == []
+    (finding,) = find(with_function("ArrowEvalPythonExec", 0))  # older Sparks do not measure it
+    assert finding.what == "a stage of 4.0 s calls Python functions for 4.0 K rows, row by row"
+    assert (finding.cost_s, finding.certainty) == (pytest.approx(4.0), "possible")
+
+
+def test_an_input_that_two_stages_read_costs_one_reading():
+    def reading(path, **metrics):
+        known = {"paths": [path], "format": "csv", "filesSize": 1000, **metrics}
+        return operator("FileSourceScanExec", metrics=known, variable="lines")
+
+    first, second = (
+        vertex(*even(4), id="one", operators=(reading("a"),)),
+        vertex(*even(2), id="two", operators=(reading("a"),)),
+    )
+    (finding,) = find(job(first, second))
+    assert (finding.rule, finding.cost_s, finding.certainty) == ("input-read-again", pytest.approx(2.0), "possible")
+    assert finding.cure.startswith("lines = lines.cache()")
+    for elsewhere in (reading("b"), reading("a", partitions="(day#7 = 1)")):
+        assert found(job(first, vertex(*even(2), id="two", operators=(elsewhere,)))) == []
+    days = [
+        vertex(*even(2), id=str(column), operators=(reading("a", partitions=f"(day#{column} = 1)"),))
+        for column in (7, 8)
+    ]
+    assert found(job(*days)) == ["input-read-again"]
+
+
+def test_an_input_that_is_read_again_is_told_at_the_first_line_that_only_the_last_reader_has():
+    def reader(id, line):
+        scan = operator("FileSourceScanExec", id=1, line=1, variable="lines", metrics={"paths": ["a"], "format": "csv"})
+        filtered = operator("FilterExec", id=2, line=2, variable="good", inputs=(1,))
+        counted = operator("HashAggregateExec", id=3, line=line, variable="counts", inputs=(2,))
+        return vertex(*even(2), id=id, operators=(scan, filtered, counted))
+
+    (finding,) = find(job(reader("one", 3), reader("two", 4)))
+    assert (finding.line, finding.cure.split("  #")[0]) == (4, "good = good.cache()")
+    (finding,) = find(job(reader("one", 3), reader("two", 3)))  # a loop
+    assert finding.line == 1
+
+
+def test_a_columnar_input_costs_the_columns_that_are_read_again():
+    def columnar(number, columns):
+        metrics = {"paths": ["a"], "format": "parquet", "scanTime": 900}
+        scan = operator("FileSourceScanExec", text=f"FileScan parquet [{columns}] Batched: true", metrics=metrics)
+        return vertex(*even(4), id=str(number), operators=(scan,))
+
+    (finding,) = find(job(columnar(1, "a,b"), columnar(2, "b,c")))
+    assert (finding.rule, finding.cost_s, finding.certainty) == ("input-read-again", pytest.approx(0.45), "likely")
+    assert found(job(columnar(1, "a,b"), columnar(2, "c,d"))) == []
+
+
+def test_many_small_files_are_told_from_a_hundred_on():
+    def scan(files, size):
+        metrics = {"paths": ["a"], "format": "parquet", "numFiles": files, "filesSize": files * size}
+        return job(vertex(*even(4), operators=(operator("FileSourceScanExec", metrics=metrics),)))
+
+    (finding,) = find(scan(100, 1000))
+    assert (finding.rule, finding.cost_s) == ("small-files-read", pytest.approx(0.4))
+    assert found(scan(99, 1000)) == []
+    assert found(scan(100, 3 * MIB)) == []
+
+
+def test_many_small_files_written_name_the_write():
+    def write(files):
+        sink = operator("", line=8, metrics={"numFiles": files, "numOutputBytes": files * 1000, "numParts": 50})
+        return job(vertex(*even(4), kind="write", above=sink))
+
+    (finding,) = find(write(100))
+    assert (finding.rule, finding.line, finding.cost_s) == ("small-files-written", 8, pytest.approx(0.8))
+    assert 'repartition("key")' in finding.cure
+    assert found(write(99)) == []
+
+
+def test_failed_attempts_cost_their_time_if_the_job_has_finished():
+    failed = task(0, 0, 1, state=ExecutionState.FAILED, reason="ExceptionFailure")
+    again = vertex(failed, *[task(one, 1, 1) for one in range(2)])
+    (finding,) = find(job(again))
+    assert (finding.rule, finding.cost_s) == ("failed-tasks", pytest.approx(1.0))
+    assert found(job(again, is_finished=False)) == []
+    copy = vertex(failed._replace(speculative=True), *[task(one, 0, 1) for one in range(2)])
+    assert found(job(copy)) == []
+
+
+def test_what_is_computed_in_every_run_is_told_from_the_second_on():
+    source = vertex(*even(4), id="source", operators=(operator("FilterExec", text="Filter (rand(1) < 0.5)", line=4),))
+    last = vertex(*[task(one, 2, 1) for one in range(2)], id="last", stage="drawn", reads="HASH", of="source")
+    why = {"drawn": "its rows are random"}
+    (finding,) = find(job(source, last, not_retained=why, has_run_before=True))
+    assert (finding.rule, finding.line, finding.cost_s) == ("not-kept", 4, pytest.approx(6.0))
+    assert finding.what == "drawn is computed in every run: its rows are random"
+    assert found(job(source, last, not_retained=why)) == []
+    assert found(job(source, last, not_used=why)) == ["not-kept"]
+
+
+# -- all rules -------------------------------------------------------------------------------------------
+
+
+def test_each_rule_says_its_source_its_threshold_and_its_counter_example():
+    import sys
+
+    for rule in RULES:
+        text = sys.modules[rule.find.__module__].__doc__
+        assert all(f"\n{word}" in text for word in ("Source: ", "Threshold: ", "Counter-example: ")), rule.name
+    assert len({rule.name for rule in RULES}) == len(RULES) == 20
