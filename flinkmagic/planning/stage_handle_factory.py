@@ -258,7 +258,7 @@ class StageHandleFactory:
                 boundary.known_by,
                 ("boundary",),
                 computed=lambda: self._rebuilder.relation(relation).cacheBuilder(),
-                over=lambda plan: self._rebuilder.keptOver(relation, plan),
+                over=lambda rows: self._rebuilder.keptOver(relation, rows),
                 adopt=lambda earlier: self._rebuilder.adoptKept(relation, earlier),
             )
         )

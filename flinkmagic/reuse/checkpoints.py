@@ -1,6 +1,6 @@
 """Records on disk how far a job came, so that another process can take it up (``--checkpoint-dir``).
 
-The rows of each boundary are written as parquet when its stage is done, and recorded in the job's journal
+The rows of each boundary are written to files (`row_files`) when its stage is done, and recorded in the job's journal
 (`scheduling.recovery.job_graph_store`) under the key of the rows; so is each write that is committed, and what its
 target then holds. A process that runs the same graph later, and finds the journal of a job that is not over, reads the
 rows from there where the keys are equal, and leaves the finished writes alone where nothing has changed: rules 2 and 5
@@ -24,19 +24,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-from flinkmagic.jvm.java import query_execution, scala_seq
 from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.finished_writes import WITHOUT_KEY, FinishedWrite
 from flinkmagic.reuse.job_rows import JobRows, Kept, KeptRows
 from flinkmagic.reuse.result_keys import ResultKey
 from flinkmagic.reuse.retained_results import RetainedResult
+from flinkmagic.reuse.row_files import NotStorableError, row_files, stored_schema
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import (
     WORTH_NOTHING,
@@ -114,29 +114,36 @@ class Checkpoints:
         session = result.handle.session
         if dataset is None or result.over is None or session is None:
             return None
-        schema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(dataset.schema_json)
-        read = session.read().schema(schema).parquet(str(self._rows / dataset.folder))
-        planned = query_execution(self._jvm, session.sessionState(), read.queryExecution().analyzed())
-        builder = result.over(planned.executedPlan())
-        kept = Kept(planned.analyzed(), KeptRows(builder, partial(builder.clearCache, False)))
+        try:
+            schema = stored_schema(result.plan.schema().json())
+            files = row_files(self._sc, session)
+            builder = result.over(files.read([str(self._rows / dataset.folder)], schema, dataset.partitions))
+        except (Py4JError, PySparkException, NotStorableError) as error:
+            _LOG.warning(
+                "The rows of %r in the checkpoint of %r are not read: %s", result.handle.name, self._name, error
+            )
+            return None
+        if builder is None:
+            return None
+        kept = Kept(None, KeptRows(builder, partial(builder.clearCache, False)))
         return RetainedResult(key.digest, result.kind, self._name, result.handle.name, False, kept, 0)
 
     # -- writing ---------------------------------------------------------------------------------------
 
     def write_rows(self, handle: StageHandle, key: ResultKey, kept: JobRows) -> None:
         """Write and record the rows of a boundary whose stage is done; on the stage's thread, under its tag."""
-        if not key.portable or key.digest in self._datasets:
+        held = kept.of(handle)
+        if not key.portable or key.digest in self._datasets or held is None or held.plan is None:
             return
-        rows = kept.on_session(handle, handle.session)
-        # Names that parquet can write and that are unique, whatever the user's are.
-        names = [f"c{number}" for number in range(rows.schema().size())]
-        renamed = rows.toDF(scala_seq(self._jvm, names))
-        dataset = StoredDataset(key.digest, f"{key.digest[:32]}.parquet", renamed.schema().json())
+        folder = f"{key.digest[:32]}.parquet"
         try:
-            renamed.write().mode("overwrite").parquet(str(self._rows / dataset.folder))
-        except (Py4JError, PySparkException) as refusal:
+            files = row_files(self._sc, handle.session)
+            rows = files.rows(held.plan)
+            files.write(rows, stored_schema(held.plan.schema().json()), str(self._rows / folder))
+        except (Py4JError, PySparkException, NotStorableError) as refusal:
             _LOG.warning("The rows of %r are not in the checkpoint of %r: %s", handle.name, self._name, refusal)
             return
+        dataset = StoredDataset(key.digest, folder, int(rows.getNumPartitions()))
         self._datasets[key.digest] = dataset
         self._written.add(key.digest)
         self._record(append_dataset, dataset)
@@ -198,8 +205,3 @@ class Checkpoints:
     def _delete_rows(self, keys: Iterable[str]) -> None:
         for key in list(keys):
             shutil.rmtree(self._rows / self._datasets.pop(key).folder, ignore_errors=True)
-
-    @property
-    def _jvm(self) -> Any:
-        assert self._sc._jvm is not None
-        return self._sc._jvm

@@ -15,6 +15,7 @@ CLASSES = DriverClasses(
         "PersistedRdds",
         "PlanFact",
         "PlanKeys",
+        "RowFiles",
         "SessionSettings",
     ),
     uses={

@@ -35,8 +35,8 @@ _LOG = logging.getLogger(__name__)
 class Kept(NamedTuple):
     """What is kept for one handle."""
 
-    plan: JavaObject
-    """The logical plan that reads the rows."""
+    plan: JavaObject | None
+    """The logical plan that reads the rows; None for those of a boundary that no job has taken up yet."""
     rows: KeptRows
 
 
@@ -49,10 +49,15 @@ class KeptRows:
         The ``CachedRDDBuilder`` of the rows.
     drop : callable
         Lets Spark drop them.
+    is_stored : callable, optional
+        Returns whether they can be read from files.
     """
 
-    def __init__(self, builder: JavaObject, drop: Callable[[], object]) -> None:
+    def __init__(
+        self, builder: JavaObject, drop: Callable[[], object], is_stored: Callable[[], bool] = lambda: False
+    ) -> None:
         self.builder = builder
+        self._is_stored = is_stored
         self._lock = threading.Lock()
         self._holders = 1
         self._drop = drop
@@ -77,7 +82,11 @@ class KeptRows:
 
     def are_there(self) -> bool:
         """Return whether they can be read without being computed."""
-        return self._holders > 0 and bool(self.builder.isCachedColumnBuffersLoaded())
+        return self._holders > 0 and (self.are_loaded() or self._is_stored())
+
+    def are_loaded(self) -> bool:
+        """Return whether Spark holds all of them."""
+        return bool(self.builder.isCachedColumnBuffersLoaded())
 
 
 class JobRows:

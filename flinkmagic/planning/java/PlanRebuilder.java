@@ -9,6 +9,7 @@ import org.apache.spark.ShuffleDependency;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -174,9 +175,23 @@ public class PlanRebuilder {
         kept.put(relation.cacheBuilder(), computed);
     }
 
-    /** The builder of a relation's rows if another plan of the same columns computes them. */
-    public synchronized CachedRDDBuilder keptOver(InMemoryRelation relation, SparkPlan plan) throws Exception {
-        return PlanNodes.withPlan(relation.cacheBuilder(), plan);
+    /**
+     * The builder of a relation's rows if they exist elsewhere, in the partitions and the order in which its plan would
+     * compute them: consumers are planned on that. Null if these cannot be those partitions.
+     */
+    public synchronized CachedRDDBuilder keptOver(InMemoryRelation relation, RDD rows) throws Exception {
+        SparkPlan plan = relation.cacheBuilder().cachedPlan();
+        Partitioning partitioning = plan.outputPartitioning();
+        boolean isKnown = !(partitioning instanceof UnknownPartitioning);
+        if (isKnown && partitioning.numPartitions() != rows.getNumPartitions()) {
+            return null;
+        }
+        Option before = enter(plan);
+        try {
+            return PlanNodes.withPlan(relation.cacheBuilder(), PlanNodes.scanOver(plan, rows, partitioning));
+        } finally {
+            leave(before);
+        }
     }
 
     /** The exchange that runs for one that was read, or that ran in an earlier job. */

@@ -25,11 +25,11 @@ WORTH_NOTHING = (JobStatus.FINISHED, JobStatus.CANCELED)
 
 @dataclass(frozen=True)
 class StoredDataset:
-    """Rows of a job in files, by their key: in which folder, and with which schema."""
+    """Rows of a job in files, by their key: in which folder, and how many partitions they have."""
 
     key: str
     folder: str
-    schema_json: str
+    partitions: int
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class JobGraphStore:
             if entry.kind == "job_status":
                 stored.status = JobStatus(entry.data["status"])
             elif entry.kind == "dataset_written":
-                dataset = StoredDataset(entry.data["key"], entry.data["folder"], entry.data["schema"])
+                dataset = StoredDataset(entry.data["key"], entry.data["folder"], entry.data["partitions"])
                 stored.datasets[dataset.key] = dataset
             elif entry.kind == "write_committed":
                 write = StoredWrite(entry.data["target"], tuple(entry.data["replaced_by"]))
@@ -142,7 +142,7 @@ class JobGraphStore:
 
 def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:
     """Record that rows are in files."""
-    data = {"key": dataset.key, "folder": dataset.folder, "schema": dataset.schema_json}
+    data = {"key": dataset.key, "folder": dataset.folder, "partitions": dataset.partitions}
     journal.append("dataset_written", data)
 
 

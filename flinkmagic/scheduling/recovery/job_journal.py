@@ -26,7 +26,7 @@ from flinkmagic.errors.job_store import ForeignJournalError, TornJournalError
 _LOG = logging.getLogger(__name__)
 
 FORMAT = "flinkmagic-job-journal"
-VERSION = 4
+VERSION = 5
 
 Record = dict[str, Any]
 

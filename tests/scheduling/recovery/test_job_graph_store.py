@@ -54,7 +54,7 @@ def test_what_was_written_is_read_again(store: JobGraphStore) -> None:
 def test_rows_and_committed_writes_are_noted_by_key(store: JobGraphStore) -> None:
     journal = store.begin_journal(JOB_ID, None)
     journal.publish()
-    dataset = StoredDataset("a", "a.parquet", '{"type":"struct","fields":[]}')
+    dataset = StoredDataset("a", "a.parquet", 3)
     append_dataset(journal, dataset)
     append_target(journal, "file:/out", None)
     append_target(journal, "file:/out", ["file:/out/part-0|10|1"])
@@ -78,7 +78,7 @@ ON = (JobStatus.RUNNING, JobStatus.SUSPENDED, JobStatus.FAILED)
 def test_the_next_leader_begins_with_the_rows_and_writes_of_the_last(store, status, kept) -> None:
     journal = store.begin_journal(JOB_ID, None)
     journal.publish()
-    append_dataset(journal, StoredDataset("a", "a.parquet", "{}"))
+    append_dataset(journal, StoredDataset("a", "a.parquet", 1))
     append_target(journal, "file:/out", ["file:/out/part-0|10|1"])
     append_write(journal, "b", StoredWrite("file:/out", ("c",)))
     append_status(journal, status)
@@ -219,9 +219,9 @@ def test_a_line_that_is_missing_or_repeated_is_found(store: JobGraphStore) -> No
         (b"PK\x03\x04 a zip file", "its first line is no JSON"),
         (b'{"name": "a topology"}\n', "it does not say that it is a job journal"),
         (b"[1, 2]\n", "it does not say that it is a job journal"),
-        (json.dumps({"format": "flinkmagic-job-journal", "version": 5, "job_id": JOB_ID}).encode(), "of version 5"),
+        (json.dumps({"format": "flinkmagic-job-journal", "version": 6, "job_id": JOB_ID}).encode(), "of version 6"),
         (
-            json.dumps({"format": "flinkmagic-job-journal", "version": 4, "job_id": "f" * 32}).encode() + b"\n",
+            json.dumps({"format": "flinkmagic-job-journal", "version": 5, "job_id": "f" * 32}).encode() + b"\n",
             f"it is the journal of job {'f' * 32}",
         ),
     ],
@@ -238,7 +238,7 @@ def test_a_foreign_file_is_refused_and_left_alone(store: JobGraphStore, content:
 
 
 def test_a_journal_that_ends_in_its_first_line_is_refused(store: JobGraphStore) -> None:
-    header = json.dumps({"format": "flinkmagic-job-journal", "version": 4, "job_id": JOB_ID}).encode()
+    header = json.dumps({"format": "flinkmagic-job-journal", "version": 5, "job_id": JOB_ID}).encode()
     store.journal_path(JOB_ID).write_bytes(header)
     with pytest.raises(TornJournalError):
         store.take_up(JOB_ID)
