@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """Return ``"1 task"``, ``"17 tasks"``."""
@@ -41,6 +43,12 @@ def age(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def moment(at: float) -> str:
+    """Return when something was, by the local clock, with the day if that is not today: ``"14:02"``."""
+    then = time.localtime(at)
+    return time.strftime("%H:%M" if then[:3] == time.localtime()[:3] else "%Y-%m-%d %H:%M", then)
 
 
 def magnitude(number: int | None) -> str:

@@ -264,12 +264,29 @@ class JobOptions:
             "nothing is recorded",
         ),
     )
+    durable: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=_told(
+            FOLDER,
+            "a folder where shared rows, and small answers of the session mode, are stored for later kernels to find",
+            "nothing outlives the kernel",
+        ),
+    )
+    durable_bytes: int | None = field(
+        default=None,
+        metadata=_told(
+            SIZE,
+            "how many bytes that folder holds at most; what saves least time per byte goes first",
+            "the current bound, initially 4 GiB",
+        ),
+    )
 
     def __post_init__(self) -> None:
         for option in OPTIONS:
             option.check(getattr(self, option.name))
-        if self.checkpoint_dir is not None:
-            object.__setattr__(self, "checkpoint_dir", os.fspath(self.checkpoint_dir))
+        for name in ("checkpoint_dir", "durable"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, os.fspath(getattr(self, name)))
 
 
 def _described(one: Field[Any]) -> Option:

@@ -36,6 +36,8 @@ class CardLine:
     """Of the one that runs: how many tasks it has."""
     reused: int = 0
     """How many stages did not run, because their results existed."""
+    reused_from: str = ""
+    """Where the last of these results came from, such as ``from 14:02, another kernel``; empty for this one."""
     answered: int = 0
     """How many were answered as before, and ran nothing."""
     answered_at: str = ""
@@ -48,7 +50,8 @@ class CardLine:
     def then(self, last: CardLine) -> CardLine:
         """Return the line after one more action or write."""
         sums = {name: getattr(self, name) + getattr(last, name) for name in _SUMS}
-        return replace(last, **sums, answered_at=last.answered_at or self.answered_at)
+        places = {name: getattr(last, name) or getattr(self, name) for name in ("answered_at", "reused_from")}
+        return replace(last, **sums, **places)
 
     @property
     def glyph(self) -> str:
@@ -70,7 +73,8 @@ class CardLine:
             parts.append(amounts.count(self.stages, "stage") + tasks)
         if self.seconds:
             parts.append(amounts.duration(1000 * self.seconds))
-        found = [f"reused {amounts.count(self.reused, 'stage')}"] if self.reused else []
+        place = f" {self.reused_from}" if self.reused_from else ""
+        found = [f"reused {amounts.count(self.reused, 'stage')}{place}"] if self.reused else []
         if self.answered:
             found.append(f"answered {self.answered_at}")
         if found:

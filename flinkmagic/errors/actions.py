@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
@@ -61,6 +62,12 @@ def not_kept(names: str, cause: BaseException) -> str:
     """Return the note on an action that was run again without keeping rows for later ones."""
     told = first_line(cause)
     return f"{names} could not be kept for later actions ({told}): this one ran again without keeping them"
+
+
+def not_read(names: Iterable[str], cause: BaseException) -> str:
+    """Return the note on an action that ran without the rows of other kernels, which it could not read."""
+    told = first_line(cause)
+    return f"stored rows of {', '.join(dict.fromkeys(names))} could not be read ({told}): this one ran without them"
 
 
 def columns_kept(names: str) -> str:

@@ -27,10 +27,3 @@ class FolderRefusedError(UserError):
 
     def __str__(self) -> str:
         return f"Results cannot be stored in {self.folder} ({first_line(self.cause)}). Name another folder."
-
-
-@dataclass(eq=False)
-class DurableWithoutSessionError(UserError):
-    """Options of durable results for something else than the session mode."""
-
-    template = "--durable and --durable-bytes belong to the session mode: %flinkgraph on --durable DIR"

@@ -20,7 +20,7 @@ from IPython.display import DisplayHandle, display
 
 from flinkmagic.capturing.hooks.current import outside_captures
 from flinkmagic.display.card import CardLine, card_bundle
-from flinkmagic.magics.live_lines import Act, LiveLine
+from flinkmagic.magics.live_lines import Act, LiveLine, from_other_kernel
 from flinkmagic.magics.newest import Newest
 from flinkmagic.magics.terminal import RewrittenLine
 
@@ -363,8 +363,6 @@ def _number(call: ActionCall | ActionReport) -> int:
 
 def _answered_at(report: ActionReport) -> str:
     """Return when an answer was computed: here, or by another kernel, which may be days ago."""
-    at = time.localtime(report.kept_at)
     if not report.is_from_other_kernel:
-        return time.strftime("as at %H:%M:%S", at)
-    day = "" if at[:3] == time.localtime()[:3] else "%Y-%m-%d "
-    return time.strftime(f"from {day}%H:%M, another kernel", at)
+        return time.strftime("as at %H:%M:%S", time.localtime(report.kept_at))
+    return from_other_kernel(report.kept_at)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display as show
 from pyspark.sql import DataFrame
-from traitlets import Bool, Enum, Int, Unicode, validate
+from traitlets import Bool, Enum
 
 from flinkmagic import session
 from flinkmagic.capturing.hooks.current import outside_captures
@@ -20,7 +19,6 @@ from flinkmagic.capturing.results import last_frames
 from flinkmagic.display import to_table
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import TopLevelAwaitError
-from flinkmagic.errors.durable import DurableWithoutSessionError
 from flinkmagic.errors.usage import (
     JobRunningError,
     NeverRunError,
@@ -41,13 +39,11 @@ from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments,
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
 from flinkmagic.magics.tracebacks import plainly_interrupted
-from flinkmagic.options import SIZE, STREAMING, typed
+from flinkmagic.options import STREAMING
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
-DURABLE_HELP = "a folder where the session mode stores small answers of actions, for later kernels to find"
-ROOM_HELP = "how many bytes that folder holds (the current bound, initially 4 GiB)"
 DEFAULT_RESULT = "result"
 """The name of a DataFrame that is given by an expression."""
 
@@ -60,7 +56,6 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.program import Program
     from flinkmagic.magics.compile_progress import CompileProgress
-    from flinkmagic.reuse.durable_store import DurableStore
     from flinkmagic.session import CompiledGraph, Job
 
 
@@ -70,19 +65,11 @@ class FlinkMagics(ConfiguredOptions, Magics):
 
     run = Bool(False, help=f"{RUN_HELP[0].upper()}{RUN_HELP[1:]}.").tag(config=True)
     session = Bool(False, help="Drive each cell, without a magic in it (%flinkgraph on).").tag(config=True)
-    durable = Unicode(None, allow_none=True, help=f"{DURABLE_HELP[0].upper()}{DURABLE_HELP[1:]}.").tag(config=True)
-    durable_bytes = Int(None, allow_none=True, min=0, help=f"{ROOM_HELP[0].upper()}{ROOM_HELP[1:]}.").tag(config=True)
     progress = Enum(
         ["widget", "line"],
         "widget",
         help="How a notebook shows a running job: the live view, or a line of text.",
     ).tag(config=True)
-
-    @validate("durable")
-    def _absolute(self, proposal: Any) -> str | None:
-        """Return the folder as it stays when the kernel changes its own."""
-        folder = proposal["value"]
-        return str(Path(folder).expanduser().absolute()) if folder else None
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -141,8 +128,6 @@ class FlinkMagics(ConfiguredOptions, Magics):
         help="on or off: the session mode; or a graph, or DataFrames: names, expressions; none: all graphs",
     )
     @argument("--name", help="the name of the graph made from DataFrames (job), or from all graphs")
-    @argument("--durable", metavar="DIR", help=f"with on: {DURABLE_HELP}")
-    @argument("--durable-bytes", metavar="BYTES", type=typed(SIZE), help=f"with on: {ROOM_HELP}")
     @job_arguments
     @argument("--view", choices=VIEWS, help="show this one of its graphs")
     @argument("--save", metavar="FILE", help=f"write the picture to a file instead: {', '.join(FORMATS)}")
@@ -160,14 +145,12 @@ class FlinkMagics(ConfiguredOptions, Magics):
             %flinkgraph delays --save delays.svg       its job graph, as a file
             %flinkgraph late slow --name both          a graph of two DataFrames; %flinkrun both runs it
             %flinkgraph on                             the session mode
-            %flinkgraph on --durable ~/answers         the same, with answers that outlive the kernel
+            %flinkgraph on --durable ~/kept            the same, with answers and rows that outlive the kernel
         """
         options = parsed(self.flinkgraph_line, line)
         if not RESERVED.isdisjoint(options.names):
             self._turn_session(options)
             return None
-        if options.durable is not None or options.durable_bytes is not None:
-            raise DurableWithoutSessionError()
         values = {name: self._value(name) for name in options.names}
         graph = next(iter(values.values())) if len(values) == 1 else None
         if not isinstance(graph, session.CompiledGraph):
@@ -382,18 +365,11 @@ class FlinkMagics(ConfiguredOptions, Magics):
                 f"its name: %flinkgraph {graph.name}, %flinkrun {graph.name}"
             )
 
-    def durable_store(self) -> DurableStore | None:
-        """Return where answers are stored for later kernels; None if nowhere."""
-        return session.durable_store(self.durable, self.durable_bytes) if self.durable else None
-
     def _turn_session(self, options: Namespace) -> None:
         """Turn the session mode on or off; the word may be meant as a name if there are others."""
         word = next(word for word in options.names if word in RESERVED)
         if len(options.names) > 1:
             raise ReservedNameError(word)
-        is_durable = options.durable is not None or options.durable_bytes is not None
-        if word != ON and is_durable:
-            raise DurableWithoutSessionError()
         if word == ON:
             running_session(self.shell)  # refuses one of Spark Connect
         if options.durable is not None:
@@ -404,7 +380,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if self.session:
             print("The session mode is on: actions and writes run as graphs, on their lines. Off: %flinkgraph off")
             if self.durable:
-                print(f"Small answers are stored in {self.durable}.")
+                print(f"Small answers and kept rows are stored in {self.durable}.")
         else:
             print("The session mode is off.")
         if isinstance(self.shell.user_ns.get(word), DataFrame):

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from flinkmagic.amounts import moment
 from flinkmagic.display.card import CardLine
 from flinkmagic.display.snapshot import STATE_NAMES
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 COMPILING = "COMPILING"
 """The status of an action, or a write, that has no job yet."""
+
+
+def from_other_kernel(at: float) -> str:
+    """Return when another kernel computed a result."""
+    return f"from {moment(at)}, another kernel"
 
 
 class Act:
@@ -99,6 +105,7 @@ class Act:
             status=snapshot.status if snapshot.status in ("FINISHED", "FAILED", "CANCELED") else "RUNNING",
             stages=len(ran), tasks=len(subtasks), done=subtasks.count(_code("FINISHED")), to_do=len(subtasks),
             reused=len(snapshot.reused), saved_seconds=self.job.saved_seconds if snapshot.reused else 0.0,
+            reused_from=from_other_kernel(self.job.other_kernel_at) if self.job.other_kernel_at else "",
         )  # fmt: skip
 
     def snapshot(self) -> JobSnapshot:

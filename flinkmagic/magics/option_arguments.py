@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from IPython.core.magic_arguments import argument
 from traitlets import Enum, HasTraits, Int, MetaHasTraits, TraitError, Unicode, validate
 
 from flinkmagic.errors.usage import InvalidValueError
-from flinkmagic.options import OPTIONS, Option, typed
+from flinkmagic.options import FOLDER, OPTIONS, Option, typed
 from flinkmagic.simulation.arguments import SIMULATION_ARGUMENTS
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
@@ -62,6 +63,8 @@ def _checked(defaults: Any, proposal: Any) -> Any:
         option.check(proposal["value"])
     except InvalidValueError as error:
         raise TraitError(str(error)) from None
+    if option.values is FOLDER:  # it stays when the kernel changes its own
+        return str(Path(proposal["value"]).expanduser().absolute()) if proposal["value"] else None
     return proposal["value"]
 
 

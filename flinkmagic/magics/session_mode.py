@@ -175,7 +175,7 @@ class SessionMode:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
         cell.recorded = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
         listener = NotedActions(self._magics.line_jobs, cell.number, cell.card)
-        actions = session.SessionActions(JobOptions(**self._options()), listener, self._magics.durable_store())
+        actions = session.SessionActions(JobOptions(**self._options()), listener)
         entered = session.capture(
             spark,
             name=f"cell_{cell.number}",

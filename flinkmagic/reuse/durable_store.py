@@ -1,17 +1,20 @@
-"""Stores small results in a folder, for later processes.
+"""Stores results in a folder, for later processes.
 
-An entry is a file that is named by its key. It begins with a line that names the format, and one with a checksum of all
-that follows: a line of JSON that describes the result, and its bytes. Nothing in it is executed, imported or unpickled.
+An entry is a file that is named by its key. It begins with a line that names the format, and one with a checksum of
+all that follows: a line of JSON that describes the result, and its bytes. What Spark writes is in files of the result's
+own, in a folder that the entry names (`durable_rows`). Nothing in them is executed, imported or unpickled.
 
 Invariants:
 
-- A file under its final name is complete: it is written under another name, synced, and renamed. Two processes that
-  store the same result write equal ones, and the last one stays; there is no lock to wait for, or to be left behind.
+- A file under its final name is complete: it is written under another name, synced, and renamed; so are a result's own
+  files, before there is an entry. Two processes that store the same result write equal ones, and the last one stays;
+  there is no lock to wait for, or to be left behind.
 - What is read is what was written: an entry whose checksum, key or form is wrong is removed, and counts as absent.
 - An entry, and the folder, are for their owner alone. Entries of other users are neither read nor removed.
 
-Storing is done on one thread of low priority. What takes longer to store and read than to compute is not stored. If the
-folder is full, what saves least time per byte leaves it.
+Storing is done on threads of low priority: one for what is at hand, one for what Spark has to write, which may wait
+long. What takes longer to store and read than to compute is not stored. If the folder is full, what saves least time
+per byte leaves it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import json
 import logging
 import os
 import queue
+import re
 import secrets
 import shutil
 import stat
@@ -51,9 +55,11 @@ WRITE_S = 0.02
 KERNEL = secrets.token_hex(8)
 """What this process is called in the entries that it stores."""
 
-_FORMAT = b"flinkmagic durable 1"
+_FORMAT = b"flinkmagic durable 2"
 _FOLDER = "flinkmagic-answers"
+_OWN_FILES = "flinkmagic-rows"
 _TEMPORARY = ".storing-"
+_FOLDER_NAME = re.compile(r"([0-9a-f]{64})-[0-9a-f]{8}")
 _LEFT_BEHIND_S = 3600
 _MOST_SECONDS = 366 * 86400.0
 _LAST_S = 2.0
@@ -77,9 +83,13 @@ class DurableEntry:
     made_at: float
     """When that was."""
     content: bytes
-    """What `stored_answers` makes of it."""
+    """What `stored_answers` makes of it, or what `durable_rows` says of its files."""
     kernel: str = KERNEL
     """The process that computed it."""
+    folder: str = ""
+    """The name of the folder of its own files, which go when it goes; empty if it has none."""
+    folder_bytes: int = 0
+    """How many bytes those have."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,21 @@ class _Order:
     make: Callable[[], DurableEntry | None]
     seconds: float
     on_stored: Callable[[], object]
+
+
+@dataclass(frozen=True)
+class _Worth:
+    """What an entry takes and saves, as it says itself."""
+
+    written_ns: int
+    bytes: int
+    """With the files of its own."""
+    seconds: float = 0.0
+    folder: str = ""
+
+    @property
+    def per_byte(self) -> float:
+        return self.seconds / max(1, self.bytes)
 
 
 class DamagedError(Exception):
@@ -109,14 +134,14 @@ class DurableStore:
     def __init__(self, folder: Path, most_bytes: int = DEFAULT_BYTES) -> None:
         self.folder = folder
         self.most_bytes = most_bytes
-        self._entries = folder / _FOLDER
-        self._waiting: queue.SimpleQueue[_Order] = queue.SimpleQueue()
+        self._entries, self._own_files = folder / _FOLDER, folder / _OWN_FILES
         self._undone = 0
         self._done = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._queues: dict[str, queue.SimpleQueue[_Order]] = {}
         self._is_told = False
-        self._worth: dict[str, tuple[int, float]] = {}
-        """By key the bytes of an entry, and the seconds that it saves; used on the storing thread only."""
+        self._storing = threading.Lock()
+        self._worth: dict[str, _Worth] = {}
+        """By key; used under the lock only."""
 
     def prepared(self) -> Path:
         """Make the folder, for the user alone, and return it.
@@ -142,6 +167,47 @@ class DurableStore:
         """Return the file of an entry, whether there is one or not."""
         return self._entries / key
 
+    # -- files of a result's own -----------------------------------------------------------------------
+
+    def files_of(self, entry: DurableEntry) -> Path:
+        """Return the folder of an entry's own files."""
+        return self._own_files / entry.folder
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there is any entry with files of its own."""
+        try:
+            with os.scandir(self._own_files) as found:
+                return any(not one.name.startswith(".") for one in found)
+        except OSError:
+            return False
+
+    def begin_files(self) -> Path:
+        """Make a folder for the files of a result; `end_files` gives it its name."""
+        self._make_folders()
+        self._own_files.mkdir(mode=0o700, exist_ok=True)
+        folder = self._own_files / _temporary_name()
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def end_files(self, folder: Path, key: str) -> str:
+        """Sync a folder and the files in it; return the name under which an entry with this key finds them."""
+        for file in folder.iterdir():
+            file.chmod(0o600)
+            _sync(file)
+        _sync(folder)
+        name = f"{key}-{secrets.token_hex(4)}"
+        folder.rename(self._own_files / name)
+        _sync(self._own_files)
+        return name
+
+    def drop_files(self, folder: str) -> None:
+        """Remove files that belong to no entry, or no longer."""
+        if folder:
+            shutil.rmtree(self._own_files / folder, ignore_errors=True)
+
+    # -- entries ---------------------------------------------------------------------------------------
+
     def find(self, key: str) -> DurableEntry | None:
         """Return an entry; None if there is none, or none that is whole and the user's own."""
         try:
@@ -162,12 +228,20 @@ class DurableStore:
         print(damaged(str(self.path(key)), why), file=sys.stderr)
 
     def drop(self, key: str) -> None:
-        """Remove an entry, if it is there."""
+        """Remove an entry, if it is there, and then the files of its own."""
+        worth = _told_by(self.path(key))
         with suppress(OSError):
             self.path(key).unlink()
+        if worth is not None:
+            self.drop_files(worth.folder)
 
     def store_later(
-        self, make: Callable[[], DurableEntry | None], seconds: float, on_stored: Callable[[], object] = lambda: None
+        self,
+        make: Callable[[], DurableEntry | None],
+        seconds: float,
+        on_stored: Callable[[], object] = lambda: None,
+        *,
+        may_wait: bool = False,
     ) -> None:
         """Store, when there is time, what a function makes; it took so many seconds to compute.
 
@@ -177,24 +251,29 @@ class DurableStore:
             Is called on the storing thread; returns None if there is nothing that could be stored.
         on_stored : callable, optional
             Is called there once the result is stored.
+        may_wait : bool
+            Whether `make` may wait for long: nothing else has to wait for it then.
         """
+        name = "flinkmagic-durable-rows" if may_wait else "flinkmagic-durable"
         with self._done:
-            self._undone += 1
-            if self._thread is None:
+            if not self._queues:
                 atexit.register(self.wait, _LAST_S)
-                self._thread = threading.Thread(target=self._store_all, name="flinkmagic-durable", daemon=True)
-                self._thread.start()
-        self._waiting.put(_Order(make, seconds, on_stored))
+            self._undone += 1
+            orders = self._queues.get(name)
+            if orders is None:
+                orders = self._queues[name] = queue.SimpleQueue()
+                threading.Thread(target=self._store_all, args=(orders,), name=name, daemon=True).start()
+        orders.put(_Order(make, seconds, on_stored))
 
     def wait(self, timeout: float) -> bool:
         """Wait until all is stored; return whether it is."""
         with self._done:
             return self._done.wait_for(lambda: self._undone == 0, timeout)
 
-    def _store_all(self) -> None:
+    def _store_all(self, orders: queue.SimpleQueue[_Order]) -> None:
         _lower_priority()
         while True:
-            order = self._waiting.get()
+            order = orders.get()
             try:
                 if self._is_stored(order):
                     order.on_stored()
@@ -213,7 +292,12 @@ class DurableStore:
         began = time.thread_time()
         entry = order.make()  # which has also read it again
         cost = WRITE_S + time.thread_time() - began
-        return entry is not None and order.seconds > cost and self.store(entry)
+        if entry is None:
+            return False
+        is_stored = order.seconds > cost and self.store(entry)
+        if not is_stored:
+            self.drop_files(entry.folder)
+        return is_stored
 
     def store(self, entry: DurableEntry) -> bool:
         """Store an entry now, unless there is no room for it among those that save more per byte.
@@ -231,63 +315,83 @@ class DurableStore:
         data = _bytes_of(entry)
         if len(data) > MOST_OF_ONE:
             return False
-        self._make_folders()
-        if not self._has_room(entry, len(data)):
-            return False
-        temporary = self._entries / f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(4)}"
+        with self._storing:
+            self._make_folders()
+            size = len(data) + entry.folder_bytes
+            leaving = self._leaving_for(entry.key, size, entry.seconds, on_disk=entry.folder_bytes)
+            if leaving is None:
+                return False
+            for key in leaving:
+                self.drop(key)
+            former = _told_by(self.path(entry.key))
+            self._write(entry.key, data)
+        if former is not None and former.folder != entry.folder:
+            self.drop_files(former.folder)
+        return True
+
+    def _write(self, key: str, data: bytes) -> None:
+        temporary = self._entries / _temporary_name()
         descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(self.path(entry.key))
+            temporary.replace(self.path(key))
         except BaseException:
             with suppress(OSError):
                 temporary.unlink()
             raise
-        _sync_folder(self._entries)
-        self._worth[entry.key] = (len(data), entry.seconds)
-        return True
+        _sync(self._entries)
 
-    def _has_room(self, entry: DurableEntry, size: int) -> bool:
-        """Make room for an entry; return whether there is some."""
-        if shutil.disk_usage(self._entries).free < size + LEAST_FREE_DISK:
-            return False
+    def has_room(self, key: str, size: int, seconds: float) -> bool:
+        """Return whether a result of this size that saves these seconds could be stored now."""
+        with self._storing:
+            self._make_folders()
+            return self._leaving_for(key, size, seconds) is not None
+
+    def _leaving_for(self, key: str, size: int, seconds: float, on_disk: int = 0) -> list[str] | None:
+        """Return the entries that leave for another one; None if there would be no room for it even so."""
+        if shutil.disk_usage(self._entries).free < size - on_disk + LEAST_FREE_DISK:
+            return None
         worth = self._look_around()
-        worth.pop(entry.key, None)
-        total = size + sum(one for one, _ in worth.values())
+        worth.pop(key, None)
+        total = size + sum(one.bytes for one in worth.values())
         leaving = []
-        for key in sorted(worth, key=lambda key: worth[key][1] / max(1, worth[key][0])):
+        for other, one in sorted(worth.items(), key=lambda item: item[1].per_byte):
             if total <= self.most_bytes:
                 break
-            if worth[key][1] / max(1, worth[key][0]) >= entry.seconds / size:
-                return False
-            leaving.append(key)
-            total -= worth[key][0]
-        if total > self.most_bytes:
-            return False
-        for key in leaving:
-            self.drop(key)
-        return True
+            if one.per_byte >= seconds / size:
+                return None
+            leaving.append(other)
+            total -= one.bytes
+        return leaving if total <= self.most_bytes else None
 
-    def _look_around(self) -> dict[str, tuple[int, float]]:
+    def _look_around(self) -> dict[str, _Worth]:
         """Return what the folder's entries take and save, those of other processes too; remove what is left behind."""
         there = {}
         with os.scandir(self._entries) as found:
             for file in found:
                 try:
                     told = file.stat(follow_symlinks=False)
-                    if file.name.startswith(_TEMPORARY) and time.time() - told.st_mtime > _LEFT_BEHIND_S:
+                    if file.name.startswith(_TEMPORARY) and _is_left_behind(told):
                         os.unlink(file.path)
                     elif len(file.name) == 64 and stat.S_ISREG(told.st_mode) and _is_own(told):
                         known = self._worth.get(file.name)
-                        same = known is not None and known[0] == told.st_size
-                        there[file.name] = known if same else (told.st_size, _seconds_of(Path(file.path)))
+                        if known is None or known.written_ns != told.st_mtime_ns:
+                            known = _told_by(Path(file.path)) or _Worth(told.st_mtime_ns, told.st_size)
+                        there[file.name] = known
                 except FileNotFoundError:
                     continue
-        self._worth = {key: worth for key, worth in there.items() if worth is not None}
-        return dict(self._worth)
+        self._worth = there
+        with suppress(FileNotFoundError), os.scandir(self._own_files) as folders:
+            for folder in folders:
+                name = _FOLDER_NAME.fullmatch(folder.name)
+                owner = there.get(name[1]) if name is not None else None
+                is_owned = owner is not None and owner.folder == folder.name
+                if not is_owned and _is_left_behind(folder.stat(follow_symlinks=False)):
+                    self.drop_files(folder.name)
+        return dict(there)
 
 
 @functools.lru_cache(maxsize=16)
@@ -309,8 +413,16 @@ def durable_store(folder: str | os.PathLike[str], most_bytes: int | None = None)
     return store
 
 
+def drop_at(path: Path) -> None:
+    """Remove the entry that is a file of some store."""
+    durable_store(path.parents[1]).drop(path.name)
+
+
 def _bytes_of(entry: DurableEntry) -> bytes:
-    told = {"key": entry.key, "seconds": entry.seconds, "made_at": entry.made_at, "kernel": entry.kernel}
+    told = {
+        "key": entry.key, "seconds": entry.seconds, "made_at": entry.made_at, "kernel": entry.kernel,
+        "folder": entry.folder, "folder_bytes": entry.folder_bytes,
+    }  # fmt: skip
     rest = json.dumps({**told, "what": entry.what[:_LONGEST_CALL]}).encode() + b"\n" + entry.content
     return b"\n".join([_FORMAT, hashlib.sha256(rest).hexdigest().encode(), rest])
 
@@ -325,7 +437,7 @@ def _parsed(data: bytes, key: str) -> DurableEntry:
         told = json.loads(head)
         made = DurableEntry(
             str(told["key"]), str(told["what"]), float(told["seconds"]), float(told["made_at"]), content,
-            str(told["kernel"]),
+            str(told["kernel"]), _folder_in(told, key), int(told["folder_bytes"]),
         )  # fmt: skip
     except (LookupError, RecursionError, TypeError, ValueError) as error:
         raise DamagedError("its description is wrong") from error
@@ -352,21 +464,40 @@ def _is_own(told: os.stat_result) -> bool:
     return not hasattr(os, "getuid") or told.st_uid == os.getuid()
 
 
-def _seconds_of(path: Path) -> float:
-    """Return what an entry of another process says that it saves, which may be wrong: 0 if it says nothing."""
+def _told_by(path: Path) -> _Worth | None:
+    """Return what an entry says of itself, which may be wrong; None if there is none that says anything."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD).split(b"\n", 3)[2]
-        return float(json.JSONDecoder().raw_decode(head.decode("utf-8", "replace"))[0]["seconds"])
+            head, on_disk = file.read(_HEAD).split(b"\n", 3)[2], os.fstat(file.fileno())
+        told = json.JSONDecoder().raw_decode(head.decode("utf-8", "replace"))[0]
+        size = on_disk.st_size + max(0, int(told["folder_bytes"]))
+        return _Worth(on_disk.st_mtime_ns, size, float(told["seconds"]), _folder_in(told, path.name))
     except (LookupError, OSError, RecursionError, TypeError, ValueError):
-        return 0.0
+        return None
 
 
-def _sync_folder(folder: Path) -> None:
-    """Let a rename reach the disk, where folders can be synced."""
+def _folder_in(told: dict[str, object], key: str) -> str:
+    """Return the name of an entry's folder, which can be none of another entry, nor elsewhere."""
+    folder = str(told["folder"])
+    name = _FOLDER_NAME.fullmatch(folder)
+    if folder and (name is None or name[1] != key):
+        raise ValueError(f"{folder!r} is no folder of {key}")
+    return folder
+
+
+def _temporary_name() -> str:
+    return f"{_TEMPORARY}{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def _is_left_behind(told: os.stat_result) -> bool:
+    return time.time() - told.st_mtime > _LEFT_BEHIND_S
+
+
+def _sync(path: Path) -> None:
+    """Let what was written reach the disk; folders where they can be synced."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:  # a folder, on Windows
         return
     try:
         os.fsync(descriptor)

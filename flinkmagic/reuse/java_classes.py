@@ -7,6 +7,7 @@ from flinkmagic.jvm.driver_classes import DriverClasses
 CLASSES = DriverClasses(
     "flinkmagic.reuse",
     (
+        "BackgroundJobs",
         "ColumnNames",
         "Digests",
         "FileListings",

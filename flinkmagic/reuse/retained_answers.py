@@ -159,14 +159,11 @@ class RetainedAnswers:
         return kept
 
     def drop(self, which: Callable[[RetainedAnswer], bool]) -> list[RetainedAnswer]:
-        """Release some answers, also for later processes; return what was released."""
+        """Release some answers; return what was released."""
         with self._lock:
             gone = [one for one in self._retained.values() if which(one)]
             for one in gone:
                 del self._retained[one.key]
-        for one in gone:
-            if one.stored_at is not None:
-                one.stored_at.unlink(missing_ok=True)
         return gone
 
 

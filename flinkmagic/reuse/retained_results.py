@@ -19,12 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.free_names import free_name
 from flinkmagic.jvm.block_storage import free_disk
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.planning.stage_handles import ResultKind
+from flinkmagic.reuse.durable_store import KERNEL
 from flinkmagic.reuse.finished_writes import FinishedWrite
 
 if TYPE_CHECKING:
@@ -85,11 +87,20 @@ class RetainedResult:
     """How often it was used again."""
     is_shrunk: bool = False
     """Whether its object is out of the heap."""
+    kernel: str = KERNEL
+    """The process that computed it."""
+    durable_key: str = ""
+    """The key by which later processes may find it; empty if they cannot."""
+    stored_at: Path | None = None
+    """The file by which they do; None if it is not stored for them."""
+    is_from_store: bool = False
+    """Whether it was found there."""
 
     @property
     def place(self) -> str:
         """Where it is: what is a relation lies where Spark has room."""
-        return {"shuffle": "disk", "broadcast": "memory", "subquery": "memory"}.get(self.kind, "memory or disk")
+        here = {"shuffle": "disk", "broadcast": "memory", "subquery": "memory"}.get(self.kind, "memory or disk")
+        return f"{here}, durable" if self.stored_at is not None else here
 
 
 class RetainedResults:

@@ -17,11 +17,14 @@ The rules, as the code keeps them:
 8. A run of some of the sinks leaves alone what is known of the others: results under the keys of their stages are
    retained still, and so are the writes that a failed run had finished. Rules 4 to 6 hold for its own sinks.
 9. A run in full uses none of all that; what other graphs have retained stays.
+10. With a durable store, boundaries are looked for there, too, and stored there in time (`durable_rows`): if all that
+    they depend on can be seen by later processes, and their files were the same from before the job began.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -35,6 +38,7 @@ from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.driver_broadcasts import DriverBroadcast
+from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.finished_writes import (
     WITHOUT_KEY,
     FinishedWrite,
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from flinkmagic.graph.job_graph import JobVertex
+    from flinkmagic.reuse.durable_rows import DurableRows
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,6 +69,7 @@ _VertexOf = Mapping[StageHandle | None, int]
 """By the handle of a stage, the index of its job vertex."""
 
 LOST = "an executor has lost them"
+FILES_GONE = "their files are gone"
 """Why kept rows are not used."""
 
 
@@ -78,6 +84,8 @@ class Retention:
         How many bytes may be retained from now on, over all graphs.
     full : bool
         Whether the job computes and writes all, whatever exists already (rule 9).
+    durable : DurableRows, optional
+        Where boundaries are stored for later processes, and found (rule 10).
     """
 
     def __init__(
@@ -88,8 +96,11 @@ class Retention:
         bound: int | None = None,
         *,
         full: bool = False,
+        durable: DurableRows | None = None,
     ) -> None:
         self._sc = sc
+        self._durable = durable if retain != "none" else None
+        self._began = time.time()
         self._full, self._of_action = full, False
         self._checkpoints: Checkpoints | None = None
         self._results: dict[StageHandle, StageResult] = {}
@@ -143,7 +154,8 @@ class Retention:
             file = changed_file(key.files)
             if file or not entry.is_there():
                 if result.handle.keeps_rows and result.sink < 0:
-                    self.not_used[result.handle.name] = other_file(file) if file else LOST
+                    lost = FILES_GONE if entry.is_from_store else LOST
+                    self.not_used[result.handle.name] = other_file(file) if file else lost
                 continue
             if self._use(result, entry, kept):
                 found[vertex_of[result.handle]] = (result, entry)
@@ -172,6 +184,8 @@ class Retention:
         entry = self._store.find(self._name, key.digest, of_session=self._retain == "session")
         if entry is None and self._checkpoints is not None:
             entry = self._checkpoints.find(result, key)
+        if entry is None and self._durable is not None:
+            entry = self._durable.find(result, key, self._name, for_session=self._retain == "session")
         return entry
 
     def _use(self, result: StageResult, entry: RetainedResult, kept: JobRows) -> bool:
@@ -292,11 +306,21 @@ class Retention:
                 job_vertex = graph.job_vertices[vertex]
                 bytes_ = bytes_by_partition.get(job_vertex.id)
                 what = _users_name(job_vertex.job_vertex)
-                self._retain_result(result, key, what, kept, bytes_, seconds[vertex])
+                durable = self._durable_key(keys, now) if result.over is not None else ""
+                self._retain_result(result, key, what, kept, bytes_, seconds[vertex], durable)
         sinks = {vertex_of.get(one.handle): one.sink for one in planned.results if one.handle.is_committed}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         is_failed = status is JobStatus.FAILED
+        if is_failed and self._durable is not None:
+            for one in self._taken_up.results.values():
+                self._durable.drop_if_damaged(one)
         self._remember(to_remember(planned, self._write_keys, writes, ended) if is_failed else {})
+
+    def _durable_key(self, keys: ResultKeys, key: ResultKey) -> str:
+        """Return the key of a boundary's rows in later processes; empty if they have none."""
+        if self._durable is None or not key.is_durable or not keys.settled(key, self._began):
+            return ""
+        return durable_keys(self._sc).of(key) or ""
 
     def _retain_result(
         self,
@@ -306,6 +330,7 @@ class Retention:
         kept: JobRows,
         bytes_by_partition: tuple[int, ...] | None,
         seconds: float,
+        durable_key: str,
     ) -> None:
         computed: Any
         facts: dict[str, Any]
@@ -326,21 +351,23 @@ class Retention:
                 broadcast = DriverBroadcast(self._sc, computed)
                 size = broadcast.compact_bytes()
                 facts["let_go"] = facts["shrink"] = broadcast.shrink  # what was computed with it holds it, too
-        self._store.add(
-            RetainedResult(
-                key=key.digest,
-                kind=result.kind,
-                graph=self._name,
-                what=what,
-                for_session=self._retain == "session",
-                computed=computed,
-                bytes=size,
-                bytes_by_partition=bytes_by_partition,
-                seconds=seconds,
-                of_action=self._of_action,
-                **facts,
-            )
+        retained = RetainedResult(
+            key=key.digest,
+            kind=result.kind,
+            graph=self._name,
+            what=what,
+            for_session=self._retain == "session",
+            computed=computed,
+            bytes=size,
+            bytes_by_partition=bytes_by_partition,
+            seconds=seconds,
+            of_action=self._of_action,
+            durable_key=durable_key,
+            **facts,
         )
+        self._store.add(retained)
+        if self._durable is not None:
+            self._durable.store_later(retained)
 
     def _is_there(self, result: StageResult) -> Callable[[], bool]:
         if not result.handle.is_map_stage:

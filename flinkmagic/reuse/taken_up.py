@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.reuse.durable_store import KERNEL
 from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.scheduler_ng import RecoveredJob
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
@@ -26,6 +27,11 @@ class TakenUp:
     def saved_seconds(self) -> float:
         """How long it took to make what is used here; results are made side by side."""
         return max((result.seconds for result in self.results.values()), default=0.0)
+
+    @property
+    def other_kernel_at(self) -> float:
+        """When another kernel computed what is used here, the last of it; 0.0 if none has."""
+        return max((result.made_at for result in self.results.values() if result.kernel != KERNEL), default=0.0)
 
     def recovered(self, graph: ExecutionGraph, holder: TaskExecutorGateway) -> RecoveredJob | None:
         """Return the same for the scheduler; None if nothing is finished."""

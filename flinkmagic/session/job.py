@@ -25,6 +25,8 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.options import NO_RESTART, JobOptions
 from flinkmagic.planning import PlannedJob
+from flinkmagic.reuse.durable_rows import durable_rows
+from flinkmagic.reuse.durable_store import durable_store
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.dispatcher import JobDetails
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.planning.sinks import PlannedSink
+    from flinkmagic.reuse.durable_store import DurableStore
+    from flinkmagic.reuse.retained_results import RetainedResult
     from flinkmagic.session.batch_runs import BatchReport, BatchRuns
 
 
@@ -234,6 +238,15 @@ class Job:
         """How long the results that this job did not compute again once took."""
         return self._deployment.taken_up.saved_seconds
 
+    def found_durable(self) -> list[RetainedResult]:
+        """Return the results that this job has found in a durable store."""
+        return [one for one in self._deployment.taken_up.results.values() if one.is_from_store]
+
+    @property
+    def other_kernel_at(self) -> float:
+        """When another kernel computed what this job has not computed again; 0.0 if none has."""
+        return self._deployment.taken_up.other_kernel_at
+
     def failed_to_keep(self) -> list[str]:
         """Return the names of the shared DataFrames if the job has failed only because of their rows."""
         return [boundary.name for boundary in self._deployment.failed_to_keep()]
@@ -341,6 +354,8 @@ def _deployment(
     full: bool,
 ) -> Deployment:
     restart_strategy = _restart_strategy(options.restart)
+    store = store_for(options)
+    sc = spark.sparkContext
     if planned.streams:
         return StreamingDeployment(
             planned,
@@ -356,9 +371,21 @@ def _deployment(
         spark=spark,
         slots=options.slots,
         restart_strategy=restart_strategy,
-        retention=Retention(spark.sparkContext, name, options.retain, options.retain_bytes, full=full),
+        retention=Retention(
+            sc,
+            name,
+            options.retain,
+            options.retain_bytes,
+            full=full,
+            durable=durable_rows(sc, store) if store is not None else None,
+        ),
         checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,
     )
+
+
+def store_for(options: JobOptions) -> DurableStore | None:
+    """Return where results are stored for later kernels; None if nowhere."""
+    return durable_store(options.durable, options.durable_bytes) if options.durable else None
 
 
 def _restart_strategy(text: str) -> RestartBackoffTimeStrategy | None:

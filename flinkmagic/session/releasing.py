@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.reuse.durable_store import drop_at
 from flinkmagic.reuse.retained_answers import NAME, RetainedAnswer, retained_answers
 from flinkmagic.reuse.retained_results import RetainedResult, retained_results
 
@@ -25,7 +26,7 @@ def retained(spark: SparkSession) -> list[RetainedResult | RetainedAnswer]:
 def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | RetainedAnswer]:
     """Release one retained result, all of one graph, or all, and return them; they are computed again when needed.
 
-    Answers that are stored for later processes are removed from their store.
+    What is stored for later processes is removed from its store, too.
 
     Parameters
     ----------
@@ -47,6 +48,9 @@ def release_retained(spark: SparkSession, name: str) -> list[RetainedResult | Re
         answers.schemas.clear()
     if not gone and name == ALL:
         gone = [*results.drop(lambda one: True), *answers.drop(lambda one: True)]
+    for one in gone:
+        if one.stored_at is not None:
+            drop_at(one.stored_at)
     if not gone:
         raise UnknownNameError("retained result", name, [one.name for one in retained(spark)])
     return gone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flinkmagic.amounts import count
+from flinkmagic.amounts import count, moment
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
@@ -91,7 +91,8 @@ def only_shown_note(names: Sequence[str]) -> str:
 def taken_up_note(taken_up: TakenUp) -> str:
     """Return how much of a job existed already: ``3 job vertices reused, 1 write kept of the failed run``."""
     reused = len(taken_up.finished - taken_up.written)
-    notes = [f"{count(reused, 'job vertex', 'job vertices')} reused"] if reused else []
+    other = f" (from {moment(taken_up.other_kernel_at)}, another kernel)" if taken_up.other_kernel_at else ""
+    notes = [f"{count(reused, 'job vertex', 'job vertices')} reused{other}"] if reused else []
     if taken_up.written:
         notes.append(f"{count(len(taken_up.written), 'write')} kept of the failed run")
     return ", ".join(notes)

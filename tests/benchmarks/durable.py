@@ -1,8 +1,8 @@
-"""Ordinary notebooks run again in a new kernel, with answers that the first one has stored.
+"""Ordinary notebooks run again in a new kernel, with answers and rows that the first one has stored.
 
-A notebook of the benchmark `notebooks` runs in a kernel with the session mode on, in one that also stores small
-answers, and again, in the folder of that one, in a third; what the cells wrote is gone by then, as their first run
-expects. All cells are timed, without the one that starts the session. Each kernel is killed 2 s after its last cell.
+A notebook of the benchmark `notebooks` runs in a kernel with the session mode on, in one that also stores small answers
+and kept rows, and again, in the folder of that one, in a third; what the cells wrote is gone by then, as their first
+run expects. All cells are timed, without the one that starts the session. Each kernel is killed 2 s after its last one.
 
 Figures:
 

@@ -32,6 +32,9 @@ def test_a_line_says_where_it_is_and_what_it_took() -> None:
         (CardLine("count()", 2, "FINISHED", times=2, seconds=1.0, stages=2, reused=1, answered=1,
                     answered_at="as at 20:41:03", saved_seconds=1.2),
          "count() · line 2 · 2 times · 2 stages · 1.0 s · reused 1 stage · answered as at 20:41:03, saved 1.2 s"),
+        (CardLine("count()", 2, "FINISHED", seconds=1.0, stages=1, reused=1, reused_from="from 14:02, another kernel",
+                  saved_seconds=31.0),
+         "count() · line 2 · 1 stage · 1.0 s · reused 1 stage from 14:02, another kernel, saved 31.0 s"),
     ],
 )  # fmt: skip
 def test_each_state_and_sums(line: CardLine, text: str) -> None:

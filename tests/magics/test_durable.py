@@ -23,7 +23,7 @@ def config(notebook, name):
 
 def test_the_mode_is_told_where_to_store(off, tmp_path) -> None:
     told = off.run("%flinkgraph on --durable answers --durable-bytes 3m").stdout
-    assert told.splitlines()[-1] == f"Small answers are stored in {tmp_path}/answers."
+    assert told.splitlines()[-1] == f"Small answers and kept rows are stored in {tmp_path}/answers."
     assert stat.S_IMODE((tmp_path / "answers").stat().st_mode) == 0o700
     assert (config(off, "durable"), config(off, "durable_bytes")) == (f"{tmp_path}/answers", 3 * 2**20)
     off.run("spark.range(0, 900, 1, 2).groupBy(F.expr('id % 7')).count().orderBy('count').collect()")
@@ -48,7 +48,8 @@ def test_the_mode_is_told_where_to_store(off, tmp_path) -> None:
 def test_a_setting_is_a_folder_that_stays(off, tmp_path) -> None:
     off.run("%config FlinkMagics.durable = 'answers'\n%cd -q /")
     assert config(off, "durable") == f"{tmp_path}/answers"
-    assert off.run("%flinkgraph on").stdout.splitlines()[-1] == f"Small answers are stored in {tmp_path}/answers."
+    told = off.run("%flinkgraph on").stdout.splitlines()[-1]
+    assert told == f"Small answers and kept rows are stored in {tmp_path}/answers."
     off.run('%flinkgraph on --durable ""')
     assert config(off, "durable") is None
 
@@ -58,14 +59,6 @@ def test_a_folder_that_cannot_be_one_is_refused(off, tmp_path) -> None:
     error = off.run("%flinkgraph on --durable file").error
     assert str(error).startswith(f"Results cannot be stored in {tmp_path}/file (FileExistsError: ")
     assert config(off, "durable") is None
-
-
-def test_only_the_mode_stores(off) -> None:
-    for line in ("%flinkgraph off --durable d", "%flinkgraph --durable d", "%flinkgraph x --durable-bytes 1g"):
-        error = off.run(line).error
-        assert str(error) == (
-            "--durable and --durable-bytes belong to the session mode: %flinkgraph on --durable DIR"
-        )  # fmt: skip
 
 
 BEGIN = """%load_ext flinkmagic
@@ -79,6 +72,10 @@ rows = by_key.collect()
 by_key.show()
 print(rows)
 """
+OTHERS = """print(by_key.groupBy(F.col('s') % {0}).count().collect())
+by_key.where('k < {0}').write.mode('overwrite').json('written')
+print(sorted(spark.read.json('written').collect()))
+"""
 
 
 @pytest.mark.long
@@ -88,6 +85,9 @@ def test_run_all_in_another_kernel_computes_what_is_not_there(start_kernel, tmp_
     first.run("import time; time.sleep(2.5)\n%flinkgraph on --durable stored")
     computed = first.run(CELL)
     assert "another kernel" not in str(computed.displays)
+    for number in (2, 3):  # actions for which rows are kept
+        assert first.run(OTHERS.format(number)).status == "ok"
+    first.run("import time; time.sleep(3)")
     first.manager.shutdown_kernel()
     first = start_kernel()
     first.run(BEGIN + "%flinkgraph on --durable stored")
@@ -102,7 +102,16 @@ def test_run_all_in_another_kernel_computes_what_is_not_there(start_kernel, tmp_
     assert re.fullmatch(
         rf"show\(\) · line 4 · {time} · answered from \d\d:\d\d, another kernel, saved {time}", lines[1]
     )
-    assert "answers.1" in first.run("%flinkjobs --retained").stdout
+    found = first.run(OTHERS.format(4))
+    sums = [(key, sum(range(key, 200_000, 5))) for key in range(4)]
+    assert ", ".join(f"Row(k={key}, s={total})" for key, total in sums) in found.stdout
+    lines = found.displays[0]["text/plain"].splitlines()
+    for line, call in zip(lines, ("collect()", "json("), strict=False):
+        assert call in line
+        assert re.search(rf"reused \d stages? from \d\d:\d\d, another kernel, saved {time}", line)
+    listed = first.run("%flinkjobs --retained").stdout
+    assert "answers.1" in listed
+    assert re.search(r"shared rows .* memory or disk, durable ", listed)
     with (tmp_path / "numbers" / "part-more.csv").open("w") as file:
         file.write("1000000\n")
     changed = first.run(CELL)

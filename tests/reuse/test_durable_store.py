@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,41 @@ def test_what_a_killed_process_left_behind_goes_after_a_while(store) -> None:
     store.store(entry("b"))
     assert sorted(path.name for path in store.path("").iterdir() if "storing" in path.name) == [".storing-1-a"]
     assert keys(store) == ["a", "b"]
+
+
+def with_files(store, letter):
+    """Store an entry with a file of its own; return its folder."""
+    folder = store.begin_files()
+    (folder / "0.parquet").write_bytes(b"rows")
+    name = store.end_files(folder, 64 * letter)
+    assert store.store(replace(entry(letter), folder=name, folder_bytes=4))
+    return store.files_of(store.find(64 * letter))
+
+
+def test_files_go_with_their_entry_only(store) -> None:
+    """Another process stores the same result again, in an entry of the same size."""
+    first, half = with_files(store, "a"), store.begin_files()
+    store.store(entry("b"))
+    other = with_files(DurableStore(store.folder), "a")
+    assert not first.exists()
+    for folder in (other, half):
+        os.utime(folder, (time.time() - 7200,) * 2)
+    store.store(entry("c"))
+    assert (other / "0.parquet").read_bytes() == b"rows"
+    assert not half.exists()
+    store.drop(64 * "a")
+    assert not other.exists()
+
+
+def test_an_entry_cannot_name_another_ones_files(store, capsys) -> None:
+    kept = with_files(store, "a")
+    for name in (kept.name, "..", f"{64 * 'b'}-../../x"):
+        assert store.store(replace(entry("b"), folder=name))
+        store.drop(64 * "b")
+        assert store.store(replace(entry("b"), folder=name))
+        assert store.find(64 * "b") is None
+        assert "its description is wrong" in capsys.readouterr().err
+    assert (kept / "0.parquet").exists()
 
 
 STORING = """

@@ -105,6 +105,11 @@ public class PlanKeys {
         "RandStr", "Shuffle", "SparkPartitionID", "Uniform", "Uuid"
     };
 
+    /** What draws by a seed. */
+    private static final String[] SEEDED = {
+        "Rand", "Randn", "RandStr", "Sample", "SampleExec", "Shuffle", "Uniform", "Uuid"
+    };
+
     /** Formats of Spark's own that read nothing but the listed files, and no code or schema from elsewhere. */
     private static final String[] DURABLE_FORMATS = {
         "BinaryFileFormat", "CSVFileFormat", "JsonFileFormat", "OrcFileFormat", "ParquetFileFormat", "TextFileFormat"
@@ -278,6 +283,7 @@ public class PlanKeys {
     private void writeArguments(Product product, StringBuilder out, PlanFact fact) throws Exception {
         out.append(product.getClass().getName()).append('(');
         fact.durable = fact.durable && !OF_USERS.matcher(product.getClass().getName()).matches();
+        fact.durable = fact.durable && !(isOneOf(product, SEEDED) && hasDrawnSeed(product));
         if (product instanceof LogicalPlan && writeLogically((LogicalPlan) product, out, fact)) {
             return;
         }
@@ -300,6 +306,20 @@ public class PlanKeys {
             write(((RuntimeReplaceable) product).replacement(), out, fact);  // not always an argument
         }
         out.append(')');
+    }
+
+    /** Whether a seed is so large that Spark, or PySpark, must have drawn it: no other process draws it again. */
+    private static boolean hasDrawnSeed(Product product) {
+        Iterator arguments = product.productIterator();
+        while (arguments.hasNext()) {
+            Object seed = arguments.next();
+            seed = seed instanceof scala.Some ? ((scala.Some) seed).get() : seed;
+            seed = seed instanceof Literal ? ((Literal) seed).value() : seed;
+            if (seed instanceof Long && ((Long) seed).longValue() != ((Long) seed).intValue()) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** Writes what operators of queries hold that is not to be written as it is; false for all others. */

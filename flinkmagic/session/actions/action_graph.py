@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.program import Program
     from flinkmagic.options import JobOptions
+    from flinkmagic.reuse.retained_results import RetainedResult
     from flinkmagic.session.job import Job
 
 
@@ -66,6 +67,10 @@ class LineGraph(CompiledGraph):
         told = [not_used(name, why) for name, why in {**self.unused, **job.not_used()}.items()]
         told += [paid_for(", ".join(dict.fromkeys(kept)))] if kept else []
         return [*told, *_first_finding(job)]
+
+    def found_durable(self) -> list[RetainedResult]:
+        """Return what its jobs have found in a durable store."""
+        return [one for job in self.jobs for one in job.found_durable()]
 
     def result_keys(self) -> ResultKeys:
         """Return what makes keys of its plan. Ask before a run."""

@@ -12,6 +12,7 @@
 5. What failed while it was being kept is not kept again.
 6. What the user caches Spark keeps: our rows are released.
 7. What has no key, because its rows could differ each time, is always planned as plain Spark does.
+8. Rows that an earlier process has stored (`durable_rows`) count as kept from the first action on that reads them.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.program import Program
     from flinkmagic.planning.sinks import PlannedBoundary
+    from flinkmagic.reuse.durable_rows import DurableRows
     from flinkmagic.session.actions.action_graph import LineGraph
     from flinkmagic.session.job import Job
 
@@ -46,6 +48,9 @@ Seen on 4.3.0 with two or three cores: in JVMs that had just started, and for se
 
 _MOST = 50
 """At most so many DataFrames are looked for in a query, the last read first."""
+
+_STORED = "stored rows"
+"""What notes on stored rows are asked for, beside a DataFrame's query."""
 
 _MOST_ASKED = 8
 """At most so many actions that asked for a few columns of a DataFrame are remembered."""
@@ -66,6 +71,8 @@ class RereadFrames:
         self._kept: WeakKeyDictionary[DataFrame, frozenset[int] | None] = WeakKeyDictionary()
         self._asked: WeakKeyDictionary[DataFrame, tuple[frozenset[int], ...]] = WeakKeyDictionary()
         self._never: WeakSet[DataFrame] = WeakSet()
+        # Those of which stored rows were looked for.
+        self._recalled: WeakSet[DataFrame] = WeakSet()
         # The keys under which rows were kept last.
         self._keys: WeakKeyDictionary[DataFrame, ResultKey] = WeakKeyDictionary()
         self._cores = 1  # of the session, as the last line found them
@@ -75,6 +82,19 @@ class RereadFrames:
     def of(sc: SparkContext) -> RereadFrames:
         """Return the DataFrames of a SparkContext."""
         return RereadFrames(KeepingBudget.of(sc))
+
+    def recall(self, program: Program, df: DataFrame, durable: DurableRows | None) -> None:
+        """Look for stored rows of a DataFrame, and of those that it is made from (rule 8)."""
+        if durable is None or not durable.are_any:
+            return
+        keys = ResultKeys(df.sparkSession.sparkContext)
+        for one in _read_by(program, df):
+            if one in self._recalled or one in self._never or self._kept.get(one) is not None:
+                continue
+            self._recalled.add(one)
+            columns = durable.columns_of(keys.of_answer(one._jdf.queryExecution(), _STORED))
+            if columns is not None:
+                self._put(one, columns)
 
     def within_reach(self, sc: SparkContext) -> Mapping[DataFrame, ReadBefore]:
         """Return the DataFrames that a query may use."""
@@ -110,7 +130,15 @@ class RereadFrames:
         width = sum(widths if columns is None else (widths[column] for column in columns))
         return rows * width / (KEPT_A_SECOND * self._cores)
 
-    def note(self, graph: LineGraph, job: Job, df: DataFrame, seconds: float, count: int | None) -> None:
+    def note(
+        self,
+        graph: LineGraph,
+        job: Job,
+        df: DataFrame,
+        seconds: float,
+        count: int | None,
+        durable: DurableRows | None = None,
+    ) -> None:
         """Note what an action on a DataFrame, or a write of it, has read and kept.
 
         Parameters
@@ -119,6 +147,8 @@ class RereadFrames:
             What the action was called on, or what was written.
         count : int, optional
             How many rows the DataFrame has, if that was asked.
+        durable : DurableRows, optional
+            Where it was kept for later processes, too.
         """
         for one, columns in graph.asked.items():
             self._asked[one] = (*self._asked.get(one, ()), columns)[-_MOST_ASKED:]
@@ -126,6 +156,8 @@ class RereadFrames:
         for boundary in graph.boundaries:
             if boundary.name not in not_retained:
                 self._account(boundary, job)
+                if durable is not None:
+                    self._note_stored(boundary, durable)
                 for one in boundary.dataframes:
                     self._put(one, boundary.columns)
         assert not isinstance(graph.program, dict)
@@ -143,6 +175,16 @@ class RereadFrames:
             self._budget.stake(name, max(self._cost(df, boundary.columns) for df in boundary.dataframes))
         else:
             self._budget.pays(name, job.saved_seconds)
+
+    def _note_stored(self, boundary: PlannedBoundary, durable: DurableRows) -> None:
+        """Let later processes know of rows that were just kept, and are going to be stored."""
+        kept = [df for df in boundary.dataframes if df in self._keys and self._kept.get(df) is None]
+        for df in kept[:1]:
+            sc = df.sparkSession.sparkContext
+            result = retained_results(sc).find("", self._keys[df].digest, of_session=True)
+            if result is not None and result.durable_key:
+                query = ResultKeys(sc).of_answer(df._jdf.queryExecution(), _STORED)
+                durable.note_later(query, boundary.columns, result)
 
     def _measure(self, df: DataFrame, rows: int | None, seconds: float) -> None:
         """Note the seconds of an action that read a DataFrame as plain Spark does, and the DataFrame's rows."""
@@ -174,7 +216,7 @@ class RereadFrames:
                 self._never.add(df)
                 self._kept.pop(df, None)
 
-    def revise(self, graph: LineGraph) -> bool:
+    def revise(self, graph: LineGraph, durable: DurableRows | None = None) -> bool:
         """Check what a query would keep; return whether it has to be compiled again without some of it.
 
         Kept rows that it does not use are noted in the graph.
@@ -197,9 +239,11 @@ class RereadFrames:
                 is_revised |= not any(self._may_stake(df) or self._kept.get(df) for df in boundary.dataframes)
             if any((self._kept.get(df) or frozenset()) >= boundary.columns for df in boundary.dataframes):
                 is_gone = store.find("", key.digest, of_session=True) is None
+                is_gone = is_gone and not (durable is not None and durable.has(key))
                 is_revised |= is_gone
                 if is_gone:
-                    graph.unused[boundary.name] = _why_gone(former[0] if former else key, key, store, keys)
+                    if former:  # else it is another process that had kept them
+                        graph.unused[boundary.name] = _why_gone(former[0], key, store, keys)
                     self._kept.update((df, None) for df in boundary.dataframes)
         return is_revised
 

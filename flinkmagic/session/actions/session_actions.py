@@ -13,7 +13,8 @@
    cancelled.
 7. An action whose small answer is known, because it was asked for before, runs nothing (`asked_answers`).
 8. What a signal handler of the user's raises ends the action, wherever it is.
-9. `toLocalIterator` computes its rows as they are asked for: how that ended is told when it is known.
+9. If the last stage fails, and reads rows that another process has stored, the action is made as it is.
+10. `toLocalIterator` computes its rows as they are asked for: how that ended is told when it is known.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ from flinkmagic.errors.actions import (
     failed_in,
     not_kept,
     not_noted,
+    not_read,
 )
 from flinkmagic.errors.base import add_note, is_from_signal
 from flinkmagic.errors.capturing import NotDeployedError
 from flinkmagic.options import JobOptions
 from flinkmagic.planning.java_classes import CLASSES
+from flinkmagic.reuse.durable_rows import durable_rows
+from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
@@ -55,6 +59,7 @@ from flinkmagic.session.actions.known_schemas import read_files
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
 from flinkmagic.session.carrying_out import Line, carry_out
+from flinkmagic.session.job import store_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +69,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
-    from flinkmagic.reuse.durable_store import DurableStore
+    from flinkmagic.reuse.durable_rows import DurableRows
     from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
 
@@ -89,18 +94,11 @@ class SessionActions:
     ----------
     options : JobOptions, optional
         By default ``retain="session"``, and the defaults otherwise.
-    durable : DurableStore, optional
-        Where small answers, and inferred schemas, are stored for later processes, and found.
     """
 
-    def __init__(
-        self,
-        options: JobOptions | None = None,
-        listener: ActionListener | None = None,
-        durable: DurableStore | None = None,
-    ) -> None:
+    def __init__(self, options: JobOptions | None = None, listener: ActionListener | None = None) -> None:
         self._options = options or JobOptions(retain="session")
-        self._listener, self._durable = listener, durable
+        self._listener, self._durable = listener, store_for(self._options)
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
         """Oldest first."""
 
@@ -191,7 +189,7 @@ class SessionActions:
         sources, unused = texts.query, dict[str, str]()
         while True:
             graph = ActionGraph(self._program(call, df, sources), call.method, self._options, unused)
-            if not reread.revise(graph):
+            if not reread.revise(graph, self._rows(df)):
                 return graph
             sources, unused = texts.of(df), graph.unused
 
@@ -204,8 +202,12 @@ class SessionActions:
             sc = df.sparkSession.sparkContext
             reread = RereadFrames.of(sc)
             reread.leave_to_spark(df.sparkSession)
+            reread.recall(program, call.df, self._rows(df))
             program.line = LineQuery(reread.within_reach(sc), sources, stops_early=_kind_of(call).stops_early)
         return program
+
+    def _rows(self, df: DataFrame) -> DurableRows | None:
+        return durable_rows(df.sparkSession.sparkContext, self._durable) if self._durable is not None else None
 
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
         """Compile again, as plain Spark plans it, a query whose job has failed (rule 5)."""
@@ -264,7 +266,7 @@ class SessionActions:
                 KeepingBudget.of(df.sparkSession.sparkContext).note(0.0, job.saved_seconds)
                 count = answer if call.method == "count" else None
                 reread = RereadFrames.of(df.sparkSession.sparkContext)
-                reread.note(graph, job, call.df, time.monotonic() - started, count)
+                reread.note(graph, job, call.df, time.monotonic() - started, count, self._rows(df))
         finally:
             graph.release()
         return answer
@@ -286,16 +288,32 @@ class SessionActions:
             report = replace(report, note="; ".join(filter(None, [texts.note, report.note])))
             answer = self._noted(call, report, started, answer)
         except BaseException as error:
-            is_ours = texts.are_columns and not _kind_of(call).has_effects and not is_cancelled(error)
-            if isinstance(error, SPARKS_ERRORS) and is_ours:
-                report = replace(report, note=not_kept(", ".join(texts.names), error))
+            may_repeat = not _kind_of(call).has_effects and not is_cancelled(error)
+            found = graph.found_durable()
+            if isinstance(error, SPARKS_ERRORS) and may_repeat and (texts.are_columns or found):
+                names = [one.what for one in found]
+                note = not_read(names, error) if found else not_kept(", ".join(texts.names), error)
                 texts.give_up()
-                return self._answer_plainly(call, report, started)
+                answer = self._answer_plainly(call, replace(report, note=note), started)
+                if found:  # and what plain Spark computes has not failed
+                    with _noting(call):
+                        self._give_up_durable(df, graph)
+                return answer
             if isinstance(error, SPARKS_ERRORS):
                 add_note(error, failed_in(str(call.location), graph.last_vertex_name))
             self._note(report, started, error)
             raise
         return answer
+
+    def _give_up_durable(self, df: DataFrame, graph: ActionGraph) -> None:
+        """Neither read nor keep again what a query has read of a store (rule 9)."""
+        sc, rows = df.sparkSession.sparkContext, self._rows(df)
+        RereadFrames.of(sc).give_up(graph)
+        found = graph.found_durable()
+        for result in found:
+            if rows is not None:
+                rows.drop_if_damaged(result)
+        retained_results(sc).drop(lambda one: one in found)
 
     def _answer_plainly(
         self, call: ActionCall, report: ActionReport, started: float, error: BaseException | None = None
@@ -353,7 +371,7 @@ class SessionActions:
         return self._handed_out(answer, self._note(report, started))
 
     def _handed_out(self, rows: Iterator[Any], report: ActionReport) -> Iterator[Any]:
-        """Hand rows out as they are asked for (rule 9)."""
+        """Hand rows out as they are asked for (rule 10)."""
         started = time.monotonic()
         try:
             yield from rows

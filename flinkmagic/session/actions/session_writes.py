@@ -17,11 +17,13 @@ from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import LineQuery
 from flinkmagic.errors.actions import not_kept
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.session.actions.action_graph import LineGraph
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
 from flinkmagic.session.carrying_out import Line, carry_out
+from flinkmagic.session.job import store_for
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
@@ -44,6 +46,8 @@ class SessionWrite:
         self._started = time.monotonic()
         self._reread = RereadFrames.of(program.spark.sparkContext)
         self._texts = TextReads(program.spark.sparkContext, None)
+        store = store_for(options)
+        self._durable = durable_rows(program.spark.sparkContext, store) if store is not None else None
         self.graph: LineGraph
         """Another one if the write has run again."""
 
@@ -52,9 +56,10 @@ class SessionWrite:
         program, keeps = self._program, self._options.retain == "session"
         if keeps and len(program.writes) == 1 and not spanning(program).lineage.selections:
             self._reread.leave_to_spark(program.spark)
+            self._reread.recall(program, program.writes[-1].df, self._durable)
             self._look_for_kept()
         self.graph = LineGraph(program, self._name, self._options)
-        while self._reread.revise(self.graph):
+        while self._reread.revise(self.graph, self._durable):
             self._look_for_kept()
             self.graph = LineGraph(program, self._name, self._options, self.graph.unused)
         return self.graph.run(wait=False)
@@ -69,7 +74,7 @@ class SessionWrite:
         KeepingBudget.of(self._program.spark.sparkContext).note(seconds, job.saved_seconds)
         self._texts.ended(seconds)
         if self._options.retain == "session":
-            self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None)
+            self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None, self._durable)
 
     def remarks(self) -> list[str]:
         """Return what the user should know of its last job."""

@@ -1,7 +1,7 @@
 """A kernel of its own with a durable store: runs cells, and says what they answered. Started by `test_durable_answers`.
 
-It reads from its standard input, as JSON: the store's folder, the master, and for each cell its name, its settings, and
-its lines.
+It reads from its standard input, as JSON: the store's folder, the master, whether rows are asked for and not answers,
+and for each cell its name, its settings, and its lines.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 import sys
 
 from flinkmagic.local_spark import local_session
-from flinkmagic.reuse import durable_store
+from flinkmagic.options import JobOptions
+from flinkmagic.reuse import durable_rows, durable_store, retained_answers
 from tests.session.actions.conftest import Session
 
 
@@ -18,7 +19,7 @@ def run(spark, store, cell):
     """Run a cell that defines `answer`; return what it and plain Spark answer, and whose answer it is."""
     for name, value in cell["settings"].items():
         spark.conf.set(name, value)
-    session = Session(spark, durable=store)
+    session = Session(spark, options=JobOptions(retain="session", durable=store.folder))
     session.knows_schemas = True
     session.namespace["__name__"] = "__main__"
     if cell["first"]:
@@ -39,17 +40,48 @@ def run(spark, store, cell):
     return told
 
 
+def run_kept(spark, store, cell):
+    """Run a cell that defines `kept`, whose rows are kept after three actions; return the same, of its rows."""
+    for name, value in cell["settings"].items():
+        spark.conf.set(name, value)
+    session = Session(spark, options=JobOptions(retain="session", durable=store.folder))
+    session.knows_schemas = True
+    session.namespace["__name__"] = "__main__"
+    if cell["first"]:
+        session.plain(cell["first"])
+    answers = [session.cell(cell["source"] + "\nkept.collect()")]
+    found = [one for job in session.report.graph.jobs for one in job.found_durable()] if session.report.graph else []
+    session.cell("kept.groupBy().count().collect()")
+    answers.append(session.cell("kept.collect()"))
+    answers.append(session.plain(cell["source"] + "\nkept.collect()"))
+    first, again, plain = (repr(sorted(map(repr, rows))) for rows in answers)
+    for name in cell["settings"]:
+        spark.conf.unset(name)
+    return {
+        "answer": first if first == again else f"{first}, then {again}",
+        "plain": plain,
+        "is_other_s": bool(found),
+        "saved": session.report.saved_seconds,
+    }
+
+
 def main():
     given = json.load(sys.stdin)
-    durable_store.WRITE_S = -1e9  # whatever it costs
+    durable_store.WRITE_S = durable_rows.WRITE_S = -1e9  # whatever it costs
+    durable_rows.QUIET_S = 0.05
+    if given.get("rows"):
+        retained_answers.LARGEST = 0
     store = durable_store.durable_store(given["folder"])
     spark = local_session(
         master=given["master"],
         config={"spark.ui.enabled": "false", "spark.driver.memory": "700m", **given.get("config", {})},
     )
     spark.sparkContext.setLogLevel("OFF")
-    answers = {cell["name"]: run(spark, store, cell) for cell in given["cells"]}
-    assert store.wait(60)
+    ran = run_kept if given.get("rows") else run
+    answers = {}
+    for cell in given["cells"]:
+        answers[cell["name"]] = ran(spark, store, cell)
+        assert store.wait(60)
     print(json.dumps(answers), flush=True)
     spark.stop()
 

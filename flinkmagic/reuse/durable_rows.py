@@ -1,0 +1,374 @@
+"""Stores rows that a session has kept, and finds those that earlier processes have stored.
+
+1. Rows are found by their durable key (`durable_keys`), in the partitions and the order in which they were kept
+   (`row_files`), with the columns of this process's plan. Each file is checked before they are used: if one is not as
+   it was written, the entry is removed, a line says so, and the rows are computed.
+2. Rows are stored when no job of the context has run for a while, a few partitions at a time, on half of the cores. A
+   job that starts meanwhile ends the job that stores: those partitions are stored later.
+3. Rows are stored if computing them took longer than storing and reading them takes (`LEAST_A_SECOND`), and if there is
+   room for them among what saves more per byte.
+4. With the rows a note is stored that is found by the query of the DataFrame, as it is analysed: so the first action of
+   another process that reads the DataFrame asks for them. What it asks for has a key, as always.
+5. Only a context whose tasks run on this machine has durable rows: others might write to another disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.reuse.durable_keys import durable_keys
+from flinkmagic.reuse.durable_store import WRITE_S, DamagedError, DurableEntry, DurableStore
+from flinkmagic.reuse.java_classes import CLASSES
+from flinkmagic.reuse.job_rows import Kept, KeptRows
+from flinkmagic.reuse.result_keys import ResultKey
+from flinkmagic.reuse.retained_results import RetainedResult, retained_results
+from flinkmagic.reuse.row_files import NotStorableError, RowFiles, row_files, stored_schema
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+    from flinkmagic.planning.stage_results import StageResult
+    from flinkmagic.reuse.result_keys import NoKey
+
+_LOG = logging.getLogger(__name__)
+
+LEAST_A_SECOND = 20 * 2**20
+"""How many bytes of kept rows are stored, checked, read and kept again in a second, at least, by one core."""
+
+QUIET_S = 0.5
+"""How long no job must have run before rows are stored."""
+
+_PATIENCE_S = 1800.0
+"""How long rows wait for that; less than what makes a folder one that was left behind."""
+
+_MOST_TRIES = 8
+"""So many times in a row a job that stores may be ended by others, before its rows are not stored."""
+
+_TAG = "flinkmagic-durable"
+_PART = re.compile(r"part-(\d+)-.*\.parquet")
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class _File:
+    """The rows of one partition."""
+
+    partition: int
+    bytes: int
+    checksum: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.partition:05d}.parquet"
+
+
+@dataclass(frozen=True)
+class _StoredRows:
+    """What an entry says of its rows."""
+
+    schema: str
+    partitions: int
+    kept_bytes: int
+    """How many bytes they had where Spark kept them."""
+    files: tuple[_File, ...]
+
+    @classmethod
+    def of(cls, entry: DurableEntry) -> _StoredRows:
+        try:
+            told = json.loads(entry.content)
+            files = tuple(_File(int(place), int(size), str(checksum)) for place, size, checksum in told["files"])
+            made = cls(str(told["schema"]), int(told["partitions"]), int(told["kept_bytes"]), files)
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            raise DamagedError("its description is wrong") from error
+        places = {file.partition for file in files}
+        if len(places) < len(files) or not places <= set(range(made.partitions)) or not entry.folder:
+            raise DamagedError("its description is wrong")
+        return made
+
+    def content(self) -> bytes:
+        files = [[file.partition, file.bytes, file.checksum] for file in self.files]
+        told = {"schema": self.schema, "partitions": self.partitions, "kept_bytes": self.kept_bytes, "files": files}
+        return json.dumps(told).encode()
+
+
+class DurableRows:
+    """The durable rows of one SparkContext in one folder; made by `durable_rows`."""
+
+    def __init__(self, sc: SparkContext, store: DurableStore) -> None:
+        self._sc, self._store = sc, store
+        self._jobs: Any = None
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def has(self, key: ResultKey) -> bool:
+        """Return whether there is an entry for rows with this key."""
+        stored_as = durable_keys(self._sc).of(key)
+        return stored_as is not None and self._store.path(stored_as).exists()
+
+    def find(self, result: StageResult, key: ResultKey, graph: str, *, for_session: bool) -> RetainedResult | None:
+        """Return the rows of a boundary if they are stored; they are retained from now on as if a graph kept them."""
+        session = result.handle.session
+        if result.over is None or session is None:
+            return None
+        stored_as = durable_keys(self._sc).of(key)
+        entry = self._store.find(stored_as) if stored_as is not None else None
+        if entry is None:
+            return None
+        try:
+            schema, rows = stored_schema(result.plan.schema().json()), _StoredRows.of(entry)
+            if rows.schema != schema:
+                raise DamagedError("it has other columns")
+            self._check(entry, rows.files)
+            paths = [f"file:{self._store.files_of(entry) / file.name}" for file in rows.files]
+            builder = result.over(row_files(self._sc, session).read(paths, schema, rows.partitions))
+            if builder is None:
+                raise DamagedError("it has another number of partitions")
+        except DamagedError as error:
+            self._store.drop_damaged(entry.key, error)
+            return None
+        except (Py4JError, PySparkException, NotStorableError) as error:
+            _LOG.debug("%s is not read: %s", entry.what, error)
+            return None
+        kept = KeptRows(builder, partial(builder.clearCache, False), partial(self._are_there, entry, rows.files))
+        found = RetainedResult(
+            key.digest, result.kind, graph, entry.what, for_session, Kept(None, kept), rows.kept_bytes,
+            is_there=kept.are_there, let_go=kept.let_go, seconds=entry.seconds, made_at=entry.made_at,
+            kernel=entry.kernel, durable_key=entry.key, stored_at=self._store.path(entry.key), is_from_store=True,
+        )  # fmt: skip
+        retained_results(self._sc).add(found)
+        return found
+
+    def drop_if_damaged(self, result: RetainedResult) -> None:
+        """Remove rows that were found, and are no longer as they were written, after what has read them has failed."""
+        if not result.is_from_store or result.computed.rows.are_loaded():
+            return
+        entry = self._store.find(result.durable_key)
+        try:
+            if entry is not None:
+                self._check(entry, _StoredRows.of(entry).files)
+                return
+        except DamagedError as error:
+            self._store.drop_damaged(result.durable_key, error)
+        retained_results(self._sc).drop(lambda one: one is result)
+
+    def _check(self, entry: DurableEntry, files: Sequence[_File]) -> None:
+        """Raise `DamagedError` unless all files of an entry are as they were written."""
+        folder = self._store.files_of(entry)
+        with ThreadPoolExecutor(4) as pool:
+            for file, found in zip(files, pool.map(lambda file: _checksum(folder / file.name), files), strict=True):
+                if found != file.checksum:
+                    raise DamagedError(f"{file.name} is another one" if found else f"{file.name} cannot be read")
+
+    def _is_whole(self, entry: DurableEntry) -> bool:
+        try:
+            return self._are_there(entry, _StoredRows.of(entry).files)
+        except DamagedError:
+            return False
+
+    def _are_there(self, entry: DurableEntry, files: Sequence[_File]) -> bool:
+        folder = self._store.files_of(entry)
+        return all(_size(folder / file.name) == file.bytes for file in files)
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def store_later(self, result: RetainedResult) -> None:
+        """Store the rows of a boundary when there is time, if that is worth it."""
+        if not result.durable_key or result.seconds <= self._cost(result.bytes):
+            return
+        entry = self._store.find(result.durable_key)
+        if entry is not None and self._is_whole(entry):  # another process was faster
+            self._note_stored(result)
+            return
+        make = partial(self._stored, result)
+        self._store.store_later(make, result.seconds, partial(self._note_stored, result), may_wait=True)
+
+    def _cost(self, size: int) -> float:
+        """Return the seconds that it takes to store rows, and to read them, at most."""
+        return WRITE_S + size / (LEAST_A_SECOND * max(1, self._sc.defaultParallelism // 2))
+
+    def _note_stored(self, result: RetainedResult) -> None:
+        result.stored_at = self._store.path(result.durable_key)
+
+    def _stored(self, result: RetainedResult) -> DurableEntry | None:
+        """Write rows, unless they are gone; called on the storing thread."""
+        kept: Kept = result.computed
+        if not kept.rows.hold():
+            return None
+        try:
+            if not kept.rows.are_loaded() or not self._store.has_room(result.durable_key, result.bytes, result.seconds):
+                return None
+            return self._written(result, kept)
+        except NotStorableError as reason:
+            _LOG.debug("the rows of %s are not stored: %s", result.what, reason)
+            return None
+        except (Py4JError, OSError):
+            if self._is_over():
+                return None
+            raise
+        finally:
+            kept.rows.let_go()
+
+    def _is_over(self) -> bool:
+        return self._sc._jsc is None
+
+    def _written(self, result: RetainedResult, kept: Kept) -> DurableEntry | None:
+        assert kept.plan is not None
+        schema = stored_schema(kept.plan.schema().json())
+        files = row_files(self._sc, kept.plan.cacheBuilder().cachedPlan().session())
+        folder = self._store.begin_files()
+        try:
+            rows = files.rows(kept.plan)
+            partitions = int(rows.getNumPartitions())
+            stored = self._write(files, rows, schema, folder, partitions, result.what)
+            if stored is None:
+                self._store.drop_files(folder.name)
+                return None
+            content = _StoredRows(schema, partitions, result.bytes, tuple(stored)).content()
+            name = self._store.end_files(folder, result.durable_key)
+        except BaseException:
+            self._store.drop_files(folder.name)
+            raise
+        return DurableEntry(
+            result.durable_key, result.what, result.seconds, result.made_at, content, result.kernel, name,
+            sum(file.bytes for file in stored),
+        )  # fmt: skip
+
+    def _write(
+        self, files: RowFiles, rows: Any, schema: str, folder: Path, partitions: int, what: str
+    ) -> list[_File] | None:
+        """Write all partitions, some at a time, while no other job runs (rule 2); None if others always do."""
+        stored: list[_File] = []
+        jobs, at_a_time = self._background_jobs(), max(1, self._sc.defaultParallelism // 2)
+        first = tries = 0
+        while first < partitions:
+            if tries == _MOST_TRIES or not jobs.awaitQuiet(int(1000 * QUIET_S), int(1000 * _PATIENCE_S)):
+                return None
+            some = files.some(rows, first, min(at_a_time, partitions - first))
+            part = folder / f"from-{first}"
+            jobs.begin(f"stores rows of {what} for later kernels")
+            try:
+                files.write(some, schema, f"file:{part}")
+            except (Py4JError, PySparkException):
+                if not jobs.end():
+                    raise
+                tries += 1
+                continue
+            jobs.end()
+            stored += _moved(part, folder, first)
+            first, tries = first + at_a_time, 0
+        return stored
+
+    def _background_jobs(self) -> Any:
+        if self._jobs is None:
+            assert self._sc._jsc is not None
+            self._jobs = CLASSES.new_instance(self._sc._gateway, "BackgroundJobs", _TAG)
+            self._jobs.follow(self._sc._jsc.sc())
+        return self._jobs
+
+    # -- which DataFrames have rows --------------------------------------------------------------------
+
+    @property
+    def are_any(self) -> bool:
+        """Whether rows of any DataFrame are stored."""
+        return self._store.has_files
+
+    def note_later(self, query: ResultKey | NoKey, columns: Iterable[int], result: RetainedResult) -> None:
+        """Let later processes know which columns of a DataFrame are stored, once they are (rule 4).
+
+        Parameters
+        ----------
+        query : ResultKey or NoKey
+            That of the DataFrame's query, as `ResultKeys.of_answer` makes it.
+        """
+        noted_as = self._key_of(query)
+        if noted_as is None or not result.durable_key:
+            return
+        content = json.dumps({"columns": sorted(columns), "rows": result.durable_key}).encode()
+
+        def make() -> DurableEntry | None:
+            if result.stored_at is None:
+                return None
+            return DurableEntry(noted_as, result.what, result.seconds, result.made_at, content, result.kernel)
+
+        self._store.store_later(make, result.seconds, may_wait=True)
+
+    def columns_of(self, query: ResultKey | NoKey) -> frozenset[int] | None:
+        """Return the positions of the columns of a DataFrame that are stored; None if no rows of it are."""
+        noted_as = self._key_of(query)
+        entry = self._store.find(noted_as) if noted_as is not None else None
+        if entry is None:
+            return None
+        try:
+            told = json.loads(entry.content)
+            columns, rows = frozenset(map(int, told["columns"])), self._store.path(str(told["rows"]))
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            self._store.drop_damaged(entry.key, error)
+            return None
+        if not rows.exists():
+            self._store.drop(entry.key)
+            return None
+        return columns
+
+    def _key_of(self, query: ResultKey | NoKey) -> str | None:
+        """Return the key of the note on a DataFrame."""
+        return durable_keys(self._sc).of(query) if isinstance(query, ResultKey) else None
+
+
+def _moved(part: Path, folder: Path, first: int) -> list[_File]:
+    """Give the files that a job has written the numbers of their partitions; the rest of what it wrote goes."""
+    moved = []
+    for path in sorted(part.iterdir()):
+        name = _PART.fullmatch(path.name)
+        if name is not None:
+            partition = first + int(name[1])
+            file = _File(partition, path.stat().st_size, _checksum(path))
+            path.rename(folder / file.name)
+            moved.append(file)
+        else:
+            path.unlink()
+    part.rmdir()
+    return moved
+
+
+def _checksum(path: Path) -> str:
+    """Return the SHA-256 of a plain file; empty if it is none, or cannot be read."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+@kept_for_context
+def _known(sc: SparkContext) -> dict[DurableStore, DurableRows]:
+    return {}
+
+
+def durable_rows(sc: SparkContext, store: DurableStore) -> DurableRows | None:
+    """Return the durable rows of a SparkContext in a store; None if it has none (rule 5)."""
+    if not str(sc.master).startswith("local"):
+        return None
+    return _known(sc).setdefault(store, DurableRows(sc, store))

@@ -1,0 +1,437 @@
+"""Rows that outlive their process: what is kept for later actions is found by other kernels, as it was, or computed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from flinkmagic.options import JobOptions
+from flinkmagic.reuse import durable_rows, durable_store, result_keys
+from flinkmagic.reuse.durable_rows import DurableRows
+from flinkmagic.reuse.retained_results import retained_results
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session import SessionActions, capture, compile, release_retained, retained
+from tests.session.actions.test_durable_answers import DATA, ROOT, _prepare
+from tests.session.actions.test_durable_answers import kernel as kernel_of_its_own
+
+FRAME = (
+    "late = spark.read.parquet(path).where('id >= 0').groupBy(F.expr('id % 10 AS k'))"
+    ".agg(F.sum('id').alias('total'), F.max('id').alias('top'))"
+)
+KEPT = ("late.collect()", "late.groupBy(F.expr('total % 2')).count().collect()")
+"""Actions after which the rows of `late` are kept."""
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setattr(durable_store, "WRITE_S", -1e9)
+    monkeypatch.setattr(durable_rows, "WRITE_S", -1e9)
+    monkeypatch.setattr(durable_rows, "QUIET_S", 0.05)
+    monkeypatch.setattr(result_keys, "SETTLED_S", -3600)
+    return durable_store.durable_store(tmp_path / "store")
+
+
+class Kernel:
+    """A session that keeps rows, in a process that forgets what it has kept as if it were another one."""
+
+    def __init__(self, session, store):
+        self.session, self.store = session, store
+        session.actions = SessionActions(JobOptions(retain="session", durable=store.folder))
+
+    def begin(self, made=FRAME):
+        """Forget what is retained, and define the frames."""
+        retained_results(self.session.spark.sparkContext).drop(lambda one: True)
+        self.session.plain(made + "\nNone")
+
+    def keep(self, made=FRAME, lines=KEPT):
+        self.begin(made)
+        for line in lines:
+            self.session.cell(line)
+        assert self.store.wait(60)
+
+    def cell(self, line):
+        """Run a line; return its rows, sorted, whose they are, and what is said."""
+        answer = self.session.cell(line)
+        is_found = any(one.is_from_store and one.uses for one in retained(self.session.spark))
+        return sorted(map(tuple, answer)), is_found, self.session.report.note
+
+    def plain(self, line):
+        return sorted(map(tuple, self.session.plain(line)))
+
+    def entries(self):
+        """The entries that have rows."""
+        found = [self.store.find(path.name) for path in self.store.path("").glob("?" * 64)]
+        return [entry for entry in found if entry is not None and entry.folder]
+
+
+@pytest.fixture
+def kernel(session, store, tmp_path):
+    session.namespace["path"] = str(tmp_path / "numbers")
+    session.plain("spark.range(0, 100, 1, 2).write.parquet(path)")
+    yield Kernel(session, store)
+    retained_results(session.spark.sparkContext).drop(lambda one: True)
+
+
+NEXT = "late.where('k > 2').groupBy(F.expr('top % 3')).agg(F.sum('total')).collect()"
+
+
+def test_the_first_action_of_another_kernel_reads_stored_rows(kernel) -> None:
+    kernel.keep()
+    (entry,) = kernel.entries()
+    kernel.begin()
+    rows, is_found, note = kernel.cell(NEXT)
+    assert (rows, is_found, note) == (kernel.plain(NEXT), True, "")
+    report = kernel.session.report
+    assert report.reused >= 2
+    assert report.saved_seconds == entry.seconds
+    (found,) = (one for one in retained(kernel.session.spark) if one.is_from_store)
+    assert (found.place, found.made_at, found.what) == ("memory or disk, durable", entry.made_at, entry.what)
+    for line in (*KEPT, NEXT):
+        assert kernel.cell(line) == (kernel.plain(line), True, "")
+    assert found.uses == 4
+
+
+def test_files_are_the_users_alone_and_hold_a_partition_each(kernel) -> None:
+    kernel.keep()
+    (entry,) = kernel.entries()
+    told = json.loads(entry.content)
+    files = sorted(kernel.store.files_of(entry).iterdir())
+    assert [file.name for file in files] == [f"{place:05d}.parquet" for place, _, _ in told["files"]]
+    assert sum(file.stat().st_size for file in files) == entry.folder_bytes
+    made = [kernel.store.folder, *kernel.store.folder.rglob("*")]
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
+
+
+def test_what_is_released_leaves_the_folder(kernel) -> None:
+    kernel.keep()
+    (found,) = (one for one in retained(kernel.session.spark) if one.stored_at is not None)
+    release_retained(kernel.session.spark, found.name)
+    assert kernel.entries() == []
+    assert list((kernel.store.folder / "flinkmagic-rows").iterdir()) == []
+    kernel.begin()
+    assert kernel.cell(NEXT) == (kernel.plain(NEXT), False, "")
+
+
+# -- damage ------------------------------------------------------------------------------------------------
+
+
+def _flip(file):
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.chmod(0o600)
+    file.write_bytes(data)
+
+
+DAMAGE = {
+    "a changed byte": _flip,
+    "a file that is cut off": lambda file: os.truncate(file, file.stat().st_size - 1),
+    "no file": Path.unlink,
+}
+
+
+def test_rows_without_files_count_as_none_and_are_stored_again(kernel) -> None:
+    kernel.keep()
+    (entry,) = kernel.entries()
+    shutil.rmtree(kernel.store.files_of(entry))
+    kernel.begin()
+    assert kernel.cell(NEXT)[:2] == (kernel.plain(NEXT), False)
+    kernel.cell(KEPT[1])
+    assert kernel.store.wait(60)
+    (again,) = kernel.entries()
+    assert again.folder != entry.folder
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_rows_are_removed_and_computed(kernel, capsys, damage) -> None:
+    kernel.keep()
+    (entry,) = kernel.entries()
+    damage(max(kernel.store.files_of(entry).iterdir()))
+    kernel.begin()
+    rows, is_found, _ = kernel.cell(NEXT)
+    assert (rows, is_found) == (kernel.plain(NEXT), False)
+    told = capsys.readouterr().err
+    assert told.startswith("A stored result was damaged (0000")
+    assert told.count("\n") == 1
+    assert kernel.store.wait(60)
+    (again,) = kernel.entries()  # computed, and stored again
+    assert again.folder != entry.folder
+    assert not kernel.store.files_of(entry).exists()
+
+
+WRONG = {
+    "other columns": {"schema": '{"type": "struct", "fields": []}'},
+    "other partitions": {"partitions": 77},
+    "too few partitions": {"partitions": 1},
+    "a partition twice": {"files": [[0, 1, "x"], [0, 1, "x"]]},
+    "no list": {"files": {"a": 1}},
+}
+
+
+@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
+def test_what_an_entry_says_is_not_believed(kernel, capsys, change) -> None:
+    """Whoever can write here can write a checksum."""
+    kernel.keep()
+    (entry,) = kernel.entries()
+    content = json.dumps({**json.loads(entry.content), **change}).encode()
+    assert kernel.store.store(replace(entry, content=content))
+    kernel.begin()
+    assert kernel.cell(NEXT)[:2] == (kernel.plain(NEXT), False)
+    assert "was damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["late.where('k > 2').collect()", NEXT])
+def test_rows_that_vanish_while_they_are_read_are_computed(kernel, monkeypatch, line) -> None:
+    kernel.keep()
+    kernel.begin()
+    check, checked = DurableRows._check, []
+    monkeypatch.setattr(DurableRows, "_check", lambda *given: check(*given) if checked else checked.append(1))
+    (entry,) = kernel.entries()
+    for file in kernel.store.files_of(entry).iterdir():
+        file.write_bytes(b"?" * file.stat().st_size)
+    rows, is_found, note = kernel.cell(line)
+    assert (rows, is_found) == (kernel.plain(line), False)
+    assert " could not be " in note
+
+
+def test_an_error_of_the_users_leaves_stored_rows_in_use(kernel) -> None:
+    kernel.keep()
+    kernel.begin()
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        kernel.session.cell("late.select(F.udf(lambda k: 1 // (k - k), 'long')('k')).collect()")
+    assert kernel.session.report.note == ""
+    assert kernel.cell(NEXT) == (kernel.plain(NEXT), True, "")
+
+
+# -- what consumers are planned on -------------------------------------------------------------------------
+
+
+def test_what_is_planned_on_partitions_and_their_order_finds_them(kernel) -> None:
+    """Two frames in equal partitions are joined without a shuffle, and a sorted one is not sorted again."""
+    made = (
+        "numbers = spark.read.parquet(path).selectExpr('id % 40 AS k', 'id')\n"
+        "one = numbers.repartition(4, 'k').sortWithinPartitions('k', 'id')\n"
+        "two = numbers.where('id % 3 = 0').repartition(4, 'k').groupBy('k').agg(F.max('id').alias('top'))\n"
+    )
+    lines = [
+        "one.join(two.hint('merge'), 'k').collect()",
+        "one.groupBy('k').agg(F.max('id')).collect()",
+        "one.selectExpr('spark_partition_id() AS p', 'monotonically_increasing_id() AS i', 'k', 'id').collect()",
+    ]
+    kernel.begin(made)
+    for name in ("one", "two"):
+        for aggregate in ("max", "min"):
+            kernel.session.cell(f"{name}.groupBy().agg(F.{aggregate}('k')).collect()")
+    assert kernel.store.wait(60)
+    assert sorted(entry.what for entry in kernel.entries()) == ["HashAggregate", "Sort"]
+    computed = [kernel.cell(line)[0] for line in lines]
+    kernel.begin(made)
+    for line, rows in zip(lines, computed, strict=True):
+        assert kernel.cell(line) == (rows, True, ""), line
+    assert computed[:2] == [kernel.plain(line) for line in lines[:2]]
+
+
+def test_a_graph_reads_what_its_sinks_shared_in_another_kernel(kernel, tmp_path) -> None:
+    spark, names = kernel.session.spark, kernel.session.namespace
+
+    def run(number):
+        retained_results(spark.sparkContext).drop(lambda one: True)
+        with capture(spark, name="shared") as program:
+            late = spark.read.parquet(names["path"]).selectExpr("id % 10 AS k", "id").repartition(2, "k")
+            for name, condition in (("all", "true"), ("some", "k > 3")):
+                late.where(condition).groupBy("k").agg(F.max("id")).write.json(f"{tmp_path}/{name}{number}")
+        job = compile(program, parallelism=2, durable=kernel.store.folder).run()
+        assert job.status is JobStatus.FINISHED
+        written = [spark.read.json(f"{tmp_path}/{name}{number}") for name in ("all", "some")]
+        return [sorted(map(tuple, rows.collect())) for rows in written], job
+
+    computed, job = run(1)
+    assert kernel.store.wait(60)
+    assert (len(kernel.entries()), job.found_durable()) == (1, [])
+    again, job = run(2)
+    (found,) = job.found_durable()
+    assert (again, found.durable_key) == (computed, kernel.entries()[0].key)
+    assert len(job.reused()) >= 2
+
+
+# -- what is stored ----------------------------------------------------------------------------------------
+
+NOT_DURABLE = {
+    "rows of the driver": "late = spark.createDataFrame([(1, 2, 3)], 'k long, total long, top long').repartition(2)",
+    "chance": "late = spark.read.parquet(path).selectExpr('id AS k', 'rand() AS total', 'id AS top').repartition(2)",
+    "calendar intervals": (
+        "late = spark.read.parquet(path).selectExpr('id AS k', 'id AS total', 'make_interval(1) AS top').repartition(2)"
+    ),
+}
+
+
+@pytest.mark.parametrize("made", NOT_DURABLE.values(), ids=NOT_DURABLE)
+def test_what_means_nothing_later_or_has_no_bits_in_files_is_not_stored(kernel, made) -> None:
+    kernel.keep(made, ("late.select('k').collect()", "late.select('k', 'top').where('k > 1').select('k').collect()"))
+    assert kernel.entries() == []
+
+
+def test_what_is_cheaper_to_compute_is_not_stored(kernel, monkeypatch) -> None:
+    monkeypatch.setattr(durable_rows, "WRITE_S", 60.0)
+    kernel.keep()
+    assert kernel.entries() == []
+    monkeypatch.setattr(durable_rows, "WRITE_S", -1e9)
+    kernel.store.most_bytes = 100
+    kernel.keep()
+    assert kernel.entries() == []
+
+
+def test_rows_that_save_least_per_byte_make_room(kernel) -> None:
+    kernel.keep()
+    (entry,) = kernel.entries()
+    kernel.store.most_bytes = entry.folder_bytes + 3000
+    better = durable_store.DurableEntry(64 * "a", "f()", 1e6, 1.0, b"x" * 2500)
+    assert kernel.store.store(better)
+    assert kernel.entries() == []
+    assert not kernel.store.files_of(entry).exists()
+    kernel.begin()
+    assert kernel.cell(NEXT)[:2] == (kernel.plain(NEXT), False)
+
+
+def test_files_that_were_just_changed_leave_no_rows(kernel, monkeypatch) -> None:
+    monkeypatch.setattr(result_keys, "SETTLED_S", 3600)
+    kernel.keep()
+    assert kernel.entries() == []
+
+
+@pytest.fixture
+def jobs(spark):
+    made = durable_rows.CLASSES.new_instance(spark.sparkContext._gateway, "BackgroundJobs", "some-tag")
+    made.follow(spark.sparkContext._jsc.sc())
+    return made
+
+
+def sleeping(spark, seconds):
+    """A job of one task that takes some time."""
+    return spark.range(0, 1, 1, 1).select(F.udf(lambda n: time.sleep(seconds) or n, "long")("id")).collect()
+
+
+def test_a_job_of_the_users_ends_one_that_stores(spark, jobs) -> None:
+    users = threading.Timer(1.5, spark.range(5).collect)
+    assert jobs.awaitQuiet(50, 10_000)
+    jobs.begin("stores rows")
+    users.start()
+    with pytest.raises(Exception, match="cancelled"):
+        sleeping(spark, 60)
+    assert jobs.end()
+    users.join()
+    jobs.begin("stores rows")
+    assert len(sleeping(spark, 0)) == 1
+    assert not jobs.end()
+
+
+def test_rows_wait_until_no_job_runs(spark, jobs) -> None:
+    users = threading.Thread(target=sleeping, args=(spark, 3))
+    users.start()
+    time.sleep(1)
+    assert not jobs.awaitQuiet(50, 300)
+    assert jobs.awaitQuiet(50, 10_000)
+    users.join()
+
+
+def test_rows_whose_job_was_ended_are_stored_later(kernel, monkeypatch) -> None:
+    session, write, times = kernel.session, durable_rows.RowFiles.write, []
+
+    def disturbed(files, rows, schema, folder):
+        times.append(folder)
+        if len(times) == 2:
+            raise PySparkException("ended by another job")
+        write(files, rows, schema, folder)
+
+    class Disturbed:
+        def __init__(self, jobs):
+            self._jobs = jobs
+
+        def __getattr__(self, name):
+            return getattr(self._jobs, name)
+
+        def end(self):
+            return self._jobs.end() or len(times) == 2
+
+    made = DurableRows._background_jobs
+    monkeypatch.setattr(durable_rows.RowFiles, "write", disturbed)
+    monkeypatch.setattr(DurableRows, "_background_jobs", lambda rows: Disturbed(made(rows)))
+    kernel.keep()
+    (entry,) = kernel.entries()
+    assert len(times) == 1 + json.loads(entry.content)["partitions"]
+    assert times[1] == times[2]
+    kernel.begin()
+    assert kernel.cell(NEXT) == (kernel.plain(NEXT), True, "")
+    assert session.report.reused >= 2
+
+
+# -- processes of their own --------------------------------------------------------------------------------
+
+KILLS = 4
+
+
+def _cell(at, number):
+    made = f"{DATA}kept = df.selectExpr('n * {number} AS n', 's').repartition(2)"
+    return {"name": str(number), "first": "", "settings": {}, "source": f"at = {str(at)!r}\n{made}", "method": ""}
+
+
+def _killed(at, store, number, wait_s):
+    """Run a cell in a kernel that is killed some time after it has begun to store rows."""
+    given = {"folder": str(store), "master": "local[2]", "rows": True, "cells": [_cell(at, number)]}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.session.actions.durable_process"], stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, cwd=ROOT, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    try:
+        process.stdin.write(json.dumps(given))
+        process.stdin.close()
+        while process.poll() is None and not list((store / "flinkmagic-rows").glob(".storing-*")):
+            time.sleep(0.01)
+        time.sleep(wait_s)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for left in (store / "flinkmagic-rows").glob(".storing-*"):  # or the next one would be killed for it
+        left.rename(left.with_name(left.name.replace("storing", f"left-{number}")))
+
+
+@pytest.mark.long
+def test_a_kernel_that_is_killed_while_it_stores_rows_leaves_whole_ones(tmp_path) -> None:
+    chance, at, store = random.Random(11), tmp_path / "0", tmp_path / "store"
+    _prepare(at)
+    for number in range(KILLS):
+        _killed(at, store, number, chance.random() * 0.8)
+    answers, told = kernel_of_its_own(store, [_cell(at, number) for number in range(KILLS)], rows=True)
+    assert {name: one["answer"] for name, one in answers.items()} == {
+        name: one["plain"] for name, one in answers.items()
+    }
+    assert "damaged" not in told
+
+
+@pytest.mark.long
+def test_another_version_another_zone_and_another_master_find_nothing(tmp_path) -> None:
+    at, store = tmp_path / "0", tmp_path / "store"
+    _prepare(at)
+
+    def found(**how):
+        (answer,) = kernel_of_its_own(store, [_cell(at, 1)], rows=True, **{"TZ": "UTC", **how})[0].values()
+        assert answer["answer"] == answer["plain"]
+        return answer["is_other_s"]
+
+    assert [found(), found(), found(TZ="Asia/Tokyo"), found(master="local[3]"), found()] == [
+        False, True, False, False, True,
+    ]  # fmt: skip
