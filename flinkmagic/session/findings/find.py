@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.finding import Finding, Rule
 from flinkmagic.session.findings.rules import (
@@ -26,6 +28,8 @@ from flinkmagic.session.findings.rules import (
     too_few_tasks,
     unsplittable_files,
 )
+
+_LOG = logging.getLogger(__name__)
 
 RULES: tuple[Rule, ...] = (
     cross_join.RULE,
@@ -61,7 +65,16 @@ def find(job: JobFacts) -> tuple[Finding, ...]:
     if job.elapsed_ms * job.slots < 1000 * least_s:
         return ()
     explains = {rule.name: rule.explains for rule in RULES}
-    found = [one for rule in RULES for one in rule.find(job) if one.cost_s >= least_s]
+    found = [one for rule in RULES for one in _found_by(rule, job) if one.cost_s >= least_s]
     explained = {(one.vertex_id, symptom) for one in found for symptom in explains[one.rule]}
     told = [one for one in found if (one.vertex_id, one.rule) not in explained]
     return tuple(sorted(told, key=lambda one: -one.cost_s))
+
+
+def _found_by(rule: Rule, job: JobFacts) -> list[Finding]:
+    """Return what a rule finds. A rule that is wrong about a job must not hide how the job ended."""
+    try:
+        return list(rule.find(job))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        _LOG.exception("The rule %s of findings could not be applied", rule.name)
+        return []

@@ -8,6 +8,8 @@ import pytest
 
 from flinkmagic.session.findings.critical_path import critical_path
 from flinkmagic.session.findings.find import find
+from flinkmagic.session.findings.finding import Rule
+from flinkmagic.session.findings.rules import garbage_collection
 from flinkmagic.session.findings.texts import findings_json, findings_text
 from tests.session.findings.made_facts import found, job, operator, task, vertex
 
@@ -49,3 +51,12 @@ def test_text_and_json_say_the_same():
     assert (one["rule"], one["line"], one["cost_s"], one["certainty"]) == ("garbage-collection", 5, 1.0, "measured")
     assert told["critical_path"]["path_s"] == pytest.approx(1.0)
     assert "nothing that costs 200 ms of a slot" in findings_text("daily", (), path)
+
+
+def test_a_rule_that_is_wrong_hides_no_other_finding(monkeypatch, caplog):
+    def wrong(facts):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("flinkmagic.session.findings.find.RULES", (Rule("wrong", wrong), garbage_collection.RULE))
+    assert found(job(collecting(500))) == ["garbage-collection"]
+    assert [record.getMessage() for record in caplog.records] == ["The rule wrong of findings could not be applied"]
