@@ -51,7 +51,7 @@ def run_kept(spark, store, cell):
         session.plain(cell["first"])
     answers = [session.cell(cell["source"] + "\nkept.collect()")]
     found = [one for job in session.report.graph.jobs for one in job.found_durable()] if session.report.graph else []
-    session.cell("kept.groupBy().count().collect()")
+    session.cell("kept.distinct().collect()")
     answers.append(session.cell("kept.collect()"))
     answers.append(session.plain(cell["source"] + "\nkept.collect()"))
     first, again, plain = (repr(sorted(map(repr, rows))) for rows in answers)
