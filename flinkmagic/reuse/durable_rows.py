@@ -131,6 +131,7 @@ class DurableRows:
             schema, rows = stored_schema(result.plan.schema().json()), _StoredRows.of(entry)
             if rows.schema != schema:
                 raise DamagedError("it has other columns")
+            self._store.mark_used(entry)
             self._check(entry, rows.files)
             paths = [f"file:{self._store.files_of(entry) / file.name}" for file in rows.files]
             builder = result.over(row_files(self._sc, session).read(paths, schema, rows.partitions))

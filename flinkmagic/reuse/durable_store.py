@@ -59,6 +59,7 @@ _FORMAT = b"flinkmagic durable 2"
 _FOLDER = "flinkmagic-answers"
 _OWN_FILES = "flinkmagic-rows"
 _TEMPORARY = ".storing-"
+_IN_USE = ".in-use"
 _FOLDER_NAME = re.compile(r"([0-9a-f]{64})-[0-9a-f]{8}")
 _LEFT_BEHIND_S = 3600
 _MOST_SECONDS = 366 * 86400.0
@@ -172,6 +173,17 @@ class DurableStore:
     def files_of(self, entry: DurableEntry) -> Path:
         """Return the folder of an entry's own files."""
         return self._own_files / entry.folder
+
+    def mark_used(self, entry: DurableEntry) -> None:
+        """Keep an entry's own files for an hour, whichever process needs room: a job is going to read them."""
+        with suppress(OSError):  # if they are gone, that shows when they are read
+            (self.files_of(entry) / _IN_USE).touch(0o600)
+
+    def _is_in_use(self, folder: str) -> bool:
+        try:
+            return not _is_left_behind((self._own_files / folder / _IN_USE).stat(follow_symlinks=False))
+        except OSError:
+            return False
 
     @property
     def has_files(self) -> bool:
@@ -325,7 +337,7 @@ class DurableStore:
                 self.drop(key)
             former = _told_by(self.path(entry.key))
             self._write(entry.key, data)
-        if former is not None and former.folder != entry.folder:
+        if former is not None and former.folder != entry.folder and not self._is_in_use(former.folder):
             self.drop_files(former.folder)
         return True
 
@@ -363,6 +375,8 @@ class DurableStore:
                 break
             if one.per_byte >= seconds / size:
                 return None
+            if one.folder and self._is_in_use(one.folder):
+                continue
             leaving.append(other)
             total -= one.bytes
         return leaving if total <= self.most_bytes else None
@@ -389,7 +403,8 @@ class DurableStore:
                 name = _FOLDER_NAME.fullmatch(folder.name)
                 owner = there.get(name[1]) if name is not None else None
                 is_owned = owner is not None and owner.folder == folder.name
-                if not is_owned and _is_left_behind(folder.stat(follow_symlinks=False)):
+                is_old = _is_left_behind(folder.stat(follow_symlinks=False))
+                if not is_owned and is_old and not self._is_in_use(folder.name):
                     self.drop_files(folder.name)
         return dict(there)
 

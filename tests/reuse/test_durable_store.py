@@ -205,6 +205,22 @@ def test_files_go_with_their_entry_only(store) -> None:
     assert not other.exists()
 
 
+def test_files_that_a_job_reads_leave_for_nobody(store) -> None:
+    used, idle = with_files(store, "a"), with_files(store, "b")
+    store.mark_used(store.find(64 * "a"))
+    other = DurableStore(store.folder, int(2.5 * store.path(64 * "a").stat().st_size))
+    assert other.store(entry("c", seconds=1e6))
+    assert (used / "0.parquet").exists()
+    assert not idle.exists()
+    replaced = with_files(other, "a")
+    assert (used / "0.parquet").exists()
+    for folder in (used, used / ".in-use"):
+        os.utime(folder, (time.time() - 7200,) * 2)
+    other.store(entry("c", seconds=1e6))
+    assert not used.exists()
+    assert replaced.exists()
+
+
 def test_an_entry_cannot_name_another_ones_files(store, capsys) -> None:
     kept = with_files(store, "a")
     for name in (kept.name, "..", f"{64 * 'b'}-../../x"):
