@@ -88,6 +88,7 @@ VALUES = {
 }
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_values_of_each_type_come_back(spark, round_trip, value) -> None:
     frame = spark.range(0, 23, 1, 3).selectExpr(f"{value} AS v", f"IF(id % 5 = 0, NULL, {value}) AS n", "id AS `a.b`")

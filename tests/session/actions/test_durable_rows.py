@@ -155,6 +155,7 @@ def test_rows_without_files_count_as_none_and_are_stored_again(kernel) -> None:
     assert again.folder != entry.folder
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damaged_rows_are_removed_and_computed(kernel, capsys, damage) -> None:
     kernel.keep()
@@ -181,6 +182,7 @@ WRONG = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
 def test_what_an_entry_says_is_not_believed(kernel, capsys, change) -> None:
     """Whoever can write here can write a checksum."""
@@ -278,6 +280,7 @@ NOT_DURABLE = {
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("made", NOT_DURABLE.values(), ids=NOT_DURABLE)
 def test_what_means_nothing_later_or_has_no_bits_in_files_is_not_stored(kernel, made) -> None:
     kernel.keep(made, ("late.select('k').collect()", "late.select('k', 'top').where('k > 1').select('k').collect()"))

@@ -66,6 +66,7 @@ def test_operators_of_stages_that_are_over_soon_are_not_asked(spark, monkeypatch
     assert job.findings() == ()
 
 
+@pytest.mark.long
 def test_shared_rows_and_python_functions_are_measured_where_they_are_computed(spark, tmp_path):
     twice = F.udf(lambda number: 2 * number, "long")
     with flinkmagic.capture(spark, name="shared") as program:
@@ -78,6 +79,7 @@ def test_shared_rows_and_python_functions_are_measured_where_they_are_computed(s
     assert [vertex.kind for vertex in job._facts().vertices] == ["boundary", "write", "write"]
 
 
+@pytest.mark.long
 def test_many_small_files_are_told_at_the_lines_that_read_and_write_them(spark, tmp_path, all_told):
     spark.range(0, 400, 1, 1).selectExpr("id", "id % 100 AS k").write.partitionBy("k").parquet(str(tmp_path / "many"))
     with flinkmagic.capture(spark, name="files") as program:
@@ -93,6 +95,7 @@ def test_many_small_files_are_told_at_the_lines_that_read_and_write_them(spark, 
     assert [line for line in job.report() if written.what in line]
 
 
+@pytest.mark.long
 def test_a_join_that_multiplies_is_told_at_its_line(spark, all_told):
     many = spark.range(0, 20_000, 1, 2).selectExpr("id", "id % 10 AS k")
     repeated = spark.range(0, 1000, 1, 1).selectExpr("id % 10 AS k", "id AS other")
@@ -106,6 +109,7 @@ def test_a_join_that_multiplies_is_told_at_its_line(spark, all_told):
     assert finding.cost_s > 0
 
 
+@pytest.mark.long
 def test_a_compressed_file_is_known_not_to_split(spark, tmp_path):
     with gzip.open(tmp_path / "lines.csv.gz", "wt") as file:
         file.write("".join(f"{number}\n" for number in range(1000)))
@@ -114,6 +118,7 @@ def test_a_compressed_file_is_known_not_to_split(spark, tmp_path):
     assert operators(job)["FileSourceScanExec"].metrics["splittable"] is False
 
 
+@pytest.mark.long
 def test_what_no_run_can_retain_is_told_from_the_second_run_on(spark, all_told):
     drawn = spark.range(0, 1000, 1, 2).where(F.rand() < 0.5).groupBy((F.col("id") % 3).alias("k")).count()
     graph = flinkmagic.compile({"drawn": drawn}, "random_rows")
