@@ -291,15 +291,16 @@ def in_two_kernels(folder, cases, *, rows=False):
 @pytest.mark.long
 @pytest.mark.parametrize("rows", [False, True], ids=["answers", "rows"])
 def test_what_has_changed_is_computed_in_a_new_kernel(tmp_path, rows) -> None:
-    answers = in_two_kernels(tmp_path, kept(CHANGES) if rows else CHANGES, rows=rows)
+    cases = kept(dict(list(CHANGES.items())[::3])) if rows else CHANGES  # their keys are made in the same way
+    answers = in_two_kernels(tmp_path, cases, rows=rows)
     assert [name for name, one in answers.items() if one["is_other_s"]] == []
     assert {name: one["answer"] for name, one in answers.items()} == {
         name: one["plain"] for name, one in answers.items()
     }
 
 
-NO_ROWS = {"a mixed order", "a seed"}
-"""Rows of these are others each time that they are computed; an answer is one that Spark gave."""
+NO_ROWS = {"a mixed order", "a seed", "a setting of plans"}
+"""Rows of these are others each time that they are computed, or in other partitions; an answer is one that Spark gave."""
 
 
 @pytest.mark.long
