@@ -10,7 +10,7 @@ from pathlib import Path
 
 import graphviz
 
-from flinkmagic.display.engine import render_dot
+from flinkmagic.display.layout_engine import render_dot
 
 try:
     import tomllib

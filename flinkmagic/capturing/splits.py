@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture_mode import CaptureMode
-from flinkmagic.capturing.hooks.current import listening, serving
+from flinkmagic.capturing.hooks.current_capture import listening, serving
 from flinkmagic.capturing.hooks.split_hooks import persisted
 from flinkmagic.capturing.lineage import Selected
 from flinkmagic.capturing.source_code.source_reader import user_frame

@@ -14,8 +14,8 @@ from flinkmagic.lazy_imports import imported_on_use
 
 if TYPE_CHECKING:
     from flinkmagic.display.dot import to_dot
-    from flinkmagic.display.engine import warm_up
     from flinkmagic.display.execution_views import execution_view, regions_view, states_by_vertex
+    from flinkmagic.display.layout_engine import warm_up
     from flinkmagic.display.page import mime_bundle, to_html
     from flinkmagic.display.picture import to_svg
     from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, TaskView

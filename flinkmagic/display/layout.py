@@ -10,7 +10,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from flinkmagic.display.engine import render_dot
+from flinkmagic.display.layout_engine import render_dot
 from flinkmagic.display.packing import pack
 from flinkmagic.display.placement import Box, LayoutRequest, Placement, Point, Route
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.collapse import LARGE, collapse
-from flinkmagic.display.engine import engine_available
+from flinkmagic.display.layout_engine import engine_available
 from flinkmagic.display.picture import Picture, draw_picture, to_svg
 from flinkmagic.display.queries import query_lines
 from flinkmagic.display.snapshot import KIND_TITLES, GraphKind, GraphView, JobSnapshot

@@ -10,7 +10,7 @@ from typing import Any
 
 import traitlets
 
-from flinkmagic.display import wire
+from flinkmagic.display import widget_data
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.placed_widget import PlacedWidget
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
@@ -76,7 +76,7 @@ class JobView(PlacedWidget):
         self._views: dict[str, View] = dict(views)
         self._on_run, self._on_cancel, self._on_touch = on_run, on_cancel, on_touch
         self._snapshot = snapshot
-        self._log = wire.TaskColumns()
+        self._log = widget_data.TaskColumns()
         self._tasks_sent_at, self._tasks_dirty = 0.0, False
         self._lock = threading.RLock()
         job = self.view("job")
@@ -84,10 +84,10 @@ class JobView(PlacedWidget):
         self._boxes: list[NodeView] = (
             [*job.nodes, *(node for node in collapsed.nodes if node.members)] if collapsed else [*job.nodes]
         )
-        first = {f"_{tab}": wire.picture(self.view(tab))} if tab != "timeline" else {}
+        first = {f"_{tab}": widget_data.picture(self.view(tab))} if tab != "timeline" else {}
         if collapsed and tab == "job":
-            first = {"_collapsed": wire.picture(collapsed)}
-        about = wire.about(job, collapsed)
+            first = {"_collapsed": widget_data.picture(collapsed)}
+        about = widget_data.about(job, collapsed)
         super().__init__(tab=tab, _about=about, _frame=self._make_frame(), **first)
         if snapshot is not None:
             self.update(snapshot)
@@ -118,11 +118,11 @@ class JobView(PlacedWidget):
             if getattr(self, name) or kind not in self._views:
                 continue
             try:
-                setattr(self, name, wire.picture(self.view(kind)))
+                setattr(self, name, widget_data.picture(self.view(kind)))
             except FlinkMagicError as error:
                 setattr(self, name, {"error": str(error)})
         if collapsed is not None and not self._collapsed:
-            self._collapsed = wire.picture(collapsed)
+            self._collapsed = widget_data.picture(collapsed)
 
     def update(self, snapshot: JobSnapshot) -> None:
         """Show the job's progress; from any thread, two to five times a second, and once when it has ended."""
@@ -145,7 +145,7 @@ class JobView(PlacedWidget):
         return time.monotonic() - self._tasks_sent_at >= len(self._log) * 73 / _TASK_BYTES_PER_SECOND
 
     def _make_frame(self) -> dict[str, Any]:
-        return wire.frame(
+        return widget_data.frame(
             self._snapshot,
             self._boxes,
             can_run=self._on_run is not None,

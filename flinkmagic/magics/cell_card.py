@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from IPython.display import DisplayHandle, display
 
-from flinkmagic.capturing.hooks.current import outside_captures
+from flinkmagic.capturing.hooks.current_capture import outside_captures
 from flinkmagic.display.card import CardLine, card_bundle
 from flinkmagic.magics.live_lines import Act, LiveLine, from_other_kernel
-from flinkmagic.magics.newest import Newest
+from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.magics.terminal import RewrittenLine
 
 if TYPE_CHECKING:

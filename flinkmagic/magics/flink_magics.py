@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from traitlets import Bool, Enum
 
 from flinkmagic import session
-from flinkmagic.capturing.hooks.current import outside_captures
+from flinkmagic.capturing.hooks.current_capture import outside_captures
 from flinkmagic.capturing.merging import over_frames
 from flinkmagic.capturing.results import last_frames
 from flinkmagic.display import to_table

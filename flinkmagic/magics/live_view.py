@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.display import DisplayHandle, display
 
-from flinkmagic.magics.newest import Newest
+from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:

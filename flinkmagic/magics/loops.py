@@ -91,9 +91,9 @@ class _NotebookLoop:
         return {"text/html": told + self._picture, "text/plain": line}
 
     def update(self) -> None:
-        from flinkmagic.display import engine, page
+        from flinkmagic.display import layout_engine, page
 
-        if not self._picture and self._loop.supersteps and engine.engine_available():
+        if not self._picture and self._loop.supersteps and layout_engine.engine_available():
             self._picture = page.to_html(self._loop.view())
         self.handle.update(self._line(), raw=True)
 

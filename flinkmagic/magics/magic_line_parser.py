@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from IPython.core.error import UsageError
 
-from flinkmagic.capturing.hooks.current import outside_captures
+from flinkmagic.capturing.hooks.current_capture import outside_captures
 
 _Magic = TypeVar("_Magic", bound=Callable[..., Any])
 

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from flinkmagic import session
 from flinkmagic.capturing.capture_listener import DeployingListener
 from flinkmagic.capturing.capture_mode import CaptureMode
-from flinkmagic.capturing.hooks.current import outside_captures
+from flinkmagic.capturing.hooks.current_capture import outside_captures
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError

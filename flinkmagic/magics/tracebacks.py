@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from flinkmagic.capturing.hooks.current import HOOK_FILE
+from flinkmagic.capturing.hooks.current_capture import HOOK_FILE
 from flinkmagic.magics.cell import CompiledBody
 
 _OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

@@ -11,7 +11,7 @@ from flinkmagic.lazy_imports import imported_on_use
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.capture import capture
-    from flinkmagic.capturing.with_options import with_options
+    from flinkmagic.capturing.operator_options import with_options
     from flinkmagic.deployment.session_cluster import submitted_jobs
     from flinkmagic.reuse.durable_store import durable_store
     from flinkmagic.session.actions.session_actions import SessionActions

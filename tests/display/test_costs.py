@@ -8,7 +8,7 @@ from flinkmagic.display import to_svg
 from flinkmagic.display.costs import VertexCost, costs
 from flinkmagic.display.nodes import footer_words
 from flinkmagic.display.text import longest_line
-from flinkmagic.display.wire import frame
+from flinkmagic.display.widget_data import frame
 from tests.display.states import state_codes
 
 

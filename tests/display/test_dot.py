@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from flinkmagic.display.dot import to_dot
-from flinkmagic.display.engine import render_dot
+from flinkmagic.display.layout_engine import render_dot
 from flinkmagic.display.snapshot import ClusterView, GraphView, JobSnapshot, NodeView, OperatorLine
 
 HOSTILE = [

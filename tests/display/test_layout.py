@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from flinkmagic.display import engine
-from flinkmagic.display.engine import render_dot
+from flinkmagic.display import layout_engine
 from flinkmagic.display.layout import place
+from flinkmagic.display.layout_engine import render_dot
 from flinkmagic.display.placement import Box, LayoutRequest
 from flinkmagic.errors.usage import LayoutEngineNotFoundError, LayoutFailedError
 
@@ -28,9 +28,9 @@ def fresh_engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from graphviz.backend import dot_command
 
     monkeypatch.setattr(dot_command, "DOT_BINARY", Path("dot"))
-    engine.use_own_command.cache_clear()
+    layout_engine.use_own_command.cache_clear()
     yield
-    engine.use_own_command.cache_clear()
+    layout_engine.use_own_command.cache_clear()
 
 
 def test_positions_are_in_the_order_of_the_request() -> None:
@@ -79,8 +79,8 @@ def test_without_any_engine_it_is_said_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fresh_engine: None
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)
-    assert not engine.engine_available()
+    monkeypatch.setattr(layout_engine.importlib.util, "find_spec", lambda name: None)
+    assert not layout_engine.engine_available()
     with pytest.raises(LayoutEngineNotFoundError, match="pip install pygraphviz"):
         render_dot("digraph {}", "svg")
 
@@ -92,7 +92,7 @@ def test_what_graphviz_refuses_is_an_error_of_ours() -> None:
 
 def test_our_command_answers_the_version_and_refuses_what_it_does_not_know() -> None:
     pytest.importorskip("pygraphviz")
-    script = Path(engine.__file__).with_name("dot_command.py")
+    script = Path(layout_engine.__file__).with_name("dot_command.py")
     version = subprocess.run([sys.executable, script, "-V"], capture_output=True, text=True, check=True)
     assert "graphviz version" in version.stderr
     refused = subprocess.run([sys.executable, script, "-Nx"], capture_output=True, text=True, check=False)
@@ -139,18 +139,18 @@ def test_an_engine_that_was_started_ahead_answers_and_is_used_once(
 ) -> None:
     pytest.importorskip("pygraphviz")
     monkeypatch.setenv("PATH", str(tmp_path))
-    engine.warm_up()
-    first = engine._spare
-    engine.warm_up()
-    assert engine._spare is first, "one is enough"
+    layout_engine.warm_up()
+    first = layout_engine._spare
+    layout_engine.warm_up()
+    assert layout_engine._spare is first, "one is enough"
     assert first is not None
     assert place(LayoutRequest(((123.0, 40.0),), ())).nodes[0].width == 123.0
     assert first.returncode == 0
-    assert engine._spare is None
+    assert layout_engine._spare is None
 
 
 def test_an_engine_that_is_not_needed_ends_with_its_input() -> None:
     pytest.importorskip("pygraphviz")
-    script = Path(engine.__file__).with_name("dot_command.py")
+    script = Path(layout_engine.__file__).with_name("dot_command.py")
     done = subprocess.run([sys.executable, script, "-Kdot", "-Tjson0"], input=b"", capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from flinkmagic.display import engine, page
+from flinkmagic.display import layout_engine, page
 from flinkmagic.display.page import mime_bundle, to_html
 from flinkmagic.display.picture import to_svg
 from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot
@@ -89,4 +89,4 @@ def test_the_package_is_cheap_to_import() -> None:
     code = f"import sys, flinkmagic.display as d; d.GraphView; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-    assert engine.engine_available()
+    assert layout_engine.engine_available()

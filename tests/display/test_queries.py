@@ -5,7 +5,7 @@ from __future__ import annotations
 from flinkmagic.display import to_html
 from flinkmagic.display.queries import QueryFact, QueryView, query_lines
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
-from flinkmagic.display.wire import frame
+from flinkmagic.display.widget_data import frame
 
 QUERY = QueryView(
     "<b>clicks", "batch 7 took 350 ms", (QueryFact("input", "50 rows/s", (0, 50, 100)), QueryFact("watermark", "noon"))

@@ -15,7 +15,7 @@ from IPython.core.completer import provisionalcompleter
 from py4j.protocol import Py4JError
 
 from flinkmagic import session
-from flinkmagic.capturing.hooks import current, hook_table
+from flinkmagic.capturing.hooks import current_capture, hook_table
 from flinkmagic.errors.usage import ReservedNameError
 from flinkmagic.planning.stage_handles import WriteStageHandle
 from flinkmagic.session.actions import session_writes
@@ -30,7 +30,7 @@ def on(notebook: Any, tmp_path: Path) -> Any:
     notebook.run("%flinkgraph on")
     yield notebook
     notebook.run("%flinkgraph off")
-    assert current.active == []
+    assert current_capture.active == []
 
 
 def attributes() -> dict[tuple[Any, str], object]:
@@ -176,7 +176,7 @@ def test_what_spark_refuses_it_refuses_on_the_line(on) -> None:
         on.run("%flinkgraph on")
         assert type(cell.error) is type(plain.error)
         assert cell.error is not None
-    assert current.active == []
+    assert current_capture.active == []
 
 
 def test_a_write_that_cannot_be_deployed_is_plain_sparks_and_told(on, monkeypatch) -> None:
@@ -258,8 +258,8 @@ def test_a_cell_that_awaits_is_captured(on) -> None:
     assert len(set(ran()) - before) == 1
     failed = on.run("await asyncio.sleep(0)\nraise KeyError('mine')")
     assert isinstance(failed.error, KeyError)
-    assert current.active == []
-    assert current.listening() is None
+    assert current_capture.active == []
+    assert current_capture.listening() is None
 
 
 def test_an_interrupt_cancels_the_write_and_leaves_nothing(on, interrupt_later) -> None:
@@ -271,7 +271,7 @@ def test_an_interrupt_cancels_the_write_and_leaves_nothing(on, interrupt_later) 
     assert "----> 2 spark.range(2)" in cell.stdout
     assert "flinkmagic/" not in cell.stdout
     assert [job.status.value for job in session.submitted_jobs()][-1] == "CANCELED"
-    assert current.active == []
+    assert current_capture.active == []
     assert on.run("spark.range(3).count()").value == 3
 
 
@@ -312,8 +312,8 @@ def test_an_interrupt_in_any_phase_leaves_nothing(on, monkeypatch, phase) -> Non
         patched.setattr(phase, interrupted)
         cell = on.run(f"{GROUPED}\ng.write.json(f'{{at}}/out')")
     assert isinstance(cell.error, KeyboardInterrupt)
-    assert current.active == []
-    assert current.listening() is None
+    assert current_capture.active == []
+    assert current_capture.listening() is None
     assert are_plain(before)
     jobs = [job for job in session.submitted_jobs() if not job.status.is_terminal]
     assert all(job.status.value == "CANCELLING" for job in jobs)
@@ -386,7 +386,9 @@ def test_its_words_are_no_names(on) -> None:
 
 def test_loaded_again_it_follows_each_cell_only_once(on) -> None:
     on.run("%reload_ext flinkmagic")
-    assert on.run("import flinkmagic.capturing.hooks.current as c; len(c.active)").value == 0, "as a new one, it is off"
+    assert on.run("import flinkmagic.capturing.hooks.current_capture as c; len(c.active)").value == 0, (
+        "as a new one, it is off"
+    )
     on.run("%flinkgraph on")
     assert on.run("len(c.active)").value == 1
 
@@ -397,7 +399,7 @@ def test_a_profile_has_it_on_from_the_start(notebook) -> None:
     notebook.shell.config.merge(Config({"FlinkMagics": {"session": True}}))
     try:
         notebook.run("%reload_ext flinkmagic")
-        assert notebook.run("import flinkmagic.capturing.hooks.current as c; len(c.active)").value == 1
+        assert notebook.run("import flinkmagic.capturing.hooks.current_capture as c; len(c.active)").value == 1
     finally:
         del notebook.shell.config["FlinkMagics"]
         notebook.run("%reload_ext flinkmagic")
@@ -429,7 +431,10 @@ def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> 
     assert stopped.status == "ok", stopped.error
     assert stopped.displays == []
     assert len(bare_kernel.run("spark.range(3).write.json('last')").displays) == 1
-    assert bare_kernel.run("import flinkmagic.capturing.hooks.current as c; len(c.active)").value["text/plain"] == "1"
+    assert (
+        bare_kernel.run("import flinkmagic.capturing.hooks.current_capture as c; len(c.active)").value["text/plain"]
+        == "1"
+    )
     bare_kernel.run("%flinkgraph off")
     assert bare_kernel.run("c.active, c._recorder.get()").value["text/plain"] == "([], None)"
     bare_kernel.run("%flinkgraph on")

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.capture import capture
-from flinkmagic.capturing.with_options import with_options
+from flinkmagic.capturing.operator_options import with_options
 from flinkmagic.errors.capturing import OperatorOptionsError
 from flinkmagic.graph.chaining import Chaining
 from flinkmagic.graph.execution_graph import build_execution_graph

@@ -7,7 +7,7 @@ import re
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.display import wire
+from flinkmagic.display import widget_data
 from flinkmagic.scheduling.job_status import JobStatus
 
 
@@ -32,7 +32,7 @@ def test_a_run_tells_sizes_and_what_was_run_otherwise_than_planned(spark):
     assert "  small partitions read together: 2 stages, 6 tasks fewer" in report
     log = [line.split("s  ", 1)[1] for line in job.log() if "  stages " in line]
     assert [line.split()[0] for line in log] == ["stages"] * 3
-    sent = wire.frame(snapshot, (), can_run=True, can_cancel=False)
+    sent = widget_data.frame(snapshot, (), can_run=True, can_cancel=False)
     assert sent["facts"][join.id] == [list(written), list(joined), list(tasks)]
     assert [tuple(row) for row in job.result("rows").collect()] == [(7, 200)]
 

@@ -25,7 +25,7 @@ import py4j
 import pyspark
 
 from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, anything, command
-from flinkmagic.capturing.hooks.current import HOOK_FILE, active, listening
+from flinkmagic.capturing.hooks.current_capture import HOOK_FILE, active, listening
 from flinkmagic.capturing.source_code.source_reader import frames_from
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.real_paths import forget, real_path

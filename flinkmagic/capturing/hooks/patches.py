@@ -22,7 +22,7 @@ import pyspark
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks import audit, hook_table, native_hooks
 from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, JavaHalf, Make
-from flinkmagic.capturing.hooks.current import HOOK_FILE, active, calling_the_user, enter, leave, listening
+from flinkmagic.capturing.hooks.current_capture import HOOK_FILE, active, calling_the_user, enter, leave, listening
 from flinkmagic.capturing.writes.real_paths import forget
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, anything, command
-from flinkmagic.capturing.hooks.current import working_for
+from flinkmagic.capturing.hooks.current_capture import working_for
 from flinkmagic.capturing.writes.pending import Cause, Effects
 
 if TYPE_CHECKING:

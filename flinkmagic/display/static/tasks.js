@@ -1,4 +1,4 @@
-// Task attempts as columns, decoded from one buffer (see flinkmagic/display/wire.py: the order of columns is shared).
+// Task attempts as columns, decoded from one buffer (see flinkmagic/display/widget_data.py: the order of columns is shared).
 
 const FLOAT_COLUMNS = ["start", "end", "rowsIn", "rowsOut", "bytesIn", "bytesOut"];
 const INT_COLUMNS = ["vertex", "subtask", "attempt", "slot", "executor", "error"];

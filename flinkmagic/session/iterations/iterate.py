@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from flinkmagic.capturing.hooks.current import listening, serving
+from flinkmagic.capturing.hooks.current_capture import listening, serving
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.capturing import SparkConnectSessionError, StreamingFrameError

@@ -27,7 +27,7 @@ from pyspark.sql.types import BooleanType
 from flinkmagic.amounts import count, duration
 from flinkmagic.capturing.driver.impurity import impure_reason
 from flinkmagic.capturing.hooks.call_hooks import reads_of
-from flinkmagic.capturing.hooks.current import calling_the_user
+from flinkmagic.capturing.hooks.current_capture import calling_the_user
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import GraphView, mime_bundle, to_svg

@@ -300,7 +300,7 @@ def test_what_has_changed_is_computed_in_a_new_kernel(tmp_path, rows) -> None:
 
 
 NO_ROWS = {"a mixed order", "a seed", "a setting of plans"}
-"""Rows of these are others each time that they are computed, or in other partitions; an answer is one that Spark gave."""
+"""Rows of these are others each time that they are computed, or in other partitions; an answer is what Spark gave."""
 
 
 @pytest.mark.long

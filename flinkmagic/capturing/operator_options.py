@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flinkmagic.capturing.hooks.current import listening
+from flinkmagic.capturing.hooks.current_capture import listening
 from flinkmagic.capturing.lineage import OperatorOptions
 from flinkmagic.errors.capturing import InvalidOperatorOptionError, NotCapturedError
 from flinkmagic.errors.usage import InvalidValueError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flinkmagic.magics.newest import Newest
+from flinkmagic.magics.newest_shown import Newest
 
 
 def test_the_oldest_is_let_go_of_and_what_is_added_again_is_the_newest() -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from flinkmagic.display import wire
+from flinkmagic.display import widget_data
 from flinkmagic.display.collapse import collapse
 from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, TaskView
 
 
 def test_what_does_not_change(view: Callable[..., GraphView]) -> None:
-    about = wire.about(view(), None)
+    about = widget_data.about(view(), None)
     assert about["order"] == ["v1", "v2", "v3", "v4", "v5"]
     assert about["edges"] == [["v1", "v3"], ["v2", "v3"], ["v3", "v4"], ["v3", "v5"]]
     assert about["vertices"]["v3"]["operators"][0]["code"] == 'x = join(carriers, "carrier")'
@@ -25,14 +25,14 @@ def test_what_does_not_change(view: Callable[..., GraphView]) -> None:
 
 def test_groups_of_a_collapsed_graph(view: Callable[..., GraphView]) -> None:
     small = collapse(view(), [("v4", "v5")])
-    about = wire.about(view(), small)
+    about = widget_data.about(view(), small)
     (group,) = [node for node in small.nodes if node.members]
     assert about["groups"][group.id]["members"] == list(group.members)
     assert about["group_of"]["v4"] == group.id
 
 
 def test_frame(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
-    frame = wire.frame(snapshot, view().nodes, can_run=True, can_cancel=True)
+    frame = widget_data.frame(snapshot, view().nodes, can_run=True, can_cancel=True)
     assert (frame["status"], frame["tone"], frame["live"], frame["action"]) == (
         "RUNNING",
         "RUNNING",
@@ -46,14 +46,14 @@ def test_frame(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
     assert first["bar"] == [["FINISHED", 0.5], ["RUNNING", 0.25], ["SCHEDULED", 0.25]]
     assert frame["facts"] == {}
     found = replace(snapshot, facts={"v1": (("join", "a\u202e side"),)})
-    frame = wire.frame(found, view().nodes, can_run=True, can_cancel=True)
+    frame = widget_data.frame(found, view().nodes, can_run=True, can_cancel=True)
     assert frame["facts"] == {"v1": [["join", "a⟨U+202E⟩ side"]]}
 
 
 def test_actions(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
     def action(status: str | None, run: bool = True, cancel: bool = True) -> str:
         at = None if status is None else replace(snapshot, status=status)
-        return str(wire.frame(at, (), can_run=run, can_cancel=cancel)["action"])
+        return str(widget_data.frame(at, (), can_run=run, can_cancel=cancel)["action"])
 
     assert [action(s) for s in (None, "CREATED", "RUNNING", "CANCELLING", "FAILED", "FINISHED")] == [
         "run", "cancel", "cancel", "wait", "again", "again",
@@ -63,14 +63,14 @@ def test_actions(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
 
 def test_errors_are_made_visible(snapshot: JobSnapshot) -> None:
     error = ErrorView("bad\x1b[31m", "where\u202e", "v1", 2, 0, "line 1\nline 2\x00")
-    (sent,) = wire.frame(replace(snapshot, errors=[error]), (), can_run=False, can_cancel=False)["errors"]
+    (sent,) = widget_data.frame(replace(snapshot, errors=[error]), (), can_run=False, can_cancel=False)["errors"]
     assert sent["message"] == "bad␛[31m"
     assert sent["where"] == "where⟨U+202E⟩"
     assert sent["traceback"] == "line 1\nline 2␀"
 
 
 def test_tasks_as_columns() -> None:
-    log = wire.TaskColumns()
+    log = widget_data.TaskColumns()
     running = TaskView("v1", 0, 0, "RUNNING", "e1:0", "e1", 100.0)
     assert log.add([running, TaskView("v2", 3, 1, "FAILED", error="boom", rows_in=7)])
     assert not log.add([running])
@@ -88,12 +88,12 @@ def test_tasks_as_columns() -> None:
 
 
 def test_no_tasks_are_an_empty_table() -> None:
-    assert wire.TaskColumns().encode() == {"n": 0, "strings": [], "vertices": [], "columns": b""}
+    assert widget_data.TaskColumns().encode() == {"n": 0, "strings": [], "vertices": [], "columns": b""}
 
 
 def test_pictures_hold_no_markup(view: Callable[..., GraphView]) -> None:
     hostile = replace(view().nodes[0], name="<img onerror=x>", badges=("</text><script>",))
-    sent = wire.picture(replace(view(), nodes=(hostile, *view().nodes[1:])))
+    sent = widget_data.picture(replace(view(), nodes=(hostile, *view().nodes[1:])))
 
     def walk(node: list[object]) -> None:
         tag, attributes, children = node

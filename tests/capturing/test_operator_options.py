@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flinkmagic.capturing.lineage import OperatorOptions
-from flinkmagic.capturing.with_options import with_options
+from flinkmagic.capturing.operator_options import with_options
 from flinkmagic.errors.capturing import NotCapturedError, OperatorOptionsError
 
 IMPORT = "from flinkmagic import with_options\n"
