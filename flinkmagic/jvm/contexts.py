@@ -25,8 +25,8 @@ def kept_for_context(make: Callable[[SparkContext], Kept]) -> Callable[[SparkCon
     def kept(sc: SparkContext) -> Kept:
         with lock:
             made = vars(sc).setdefault(_PLACE, {})
-            if make not in made:
-                made[make] = make(sc)
-            return made[make]
+            if kept not in made:
+                made[kept] = make(sc)
+            return made[kept]
 
     return kept

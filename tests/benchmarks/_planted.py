@@ -1,7 +1,8 @@
 """Jobs with one fault each, and each one's twin without it: cells of PySpark that a run of `findings` executes.
 
 The line with the fault ends with ``# fault``. A twin does the same work, or as nearly as it can, without the fault.
-Written from the names of the rules alone, before any threshold was chosen. Cells find `spark`, `F`, `Window`, `data`
+Written from the names of the rules alone, before any threshold was chosen; but the job that collects garbage was made
+heavier later, as Spark held what it had allocated without a collection. Cells find `spark`, `F`, `Window`, `data`
 (see `lay_out`) and `out`, a folder that does not exist yet.
 """
 

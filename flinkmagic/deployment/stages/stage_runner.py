@@ -10,6 +10,7 @@ import functools
 import logging
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -219,7 +220,8 @@ def _metrics(handle: StageHandle) -> tuple[StageMetrics, ...]:
     """Return what a stage that is done, and those of its region, have measured; nothing if that cannot be read."""
     try:
         return tuple(one.metrics() for one in (handle, *handle.upstream))
-    except Py4JError as error:  # what the stage has made is there: only findings lack its measures
+    except (Py4JError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+        # What the stage has made is there: only findings lack its measures.
         _LOG.warning("The metrics of %r could not be read, so findings do without them: %s", handle.name, error)
         return ()
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.deployment.stages import stage_runner
+from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.session.findings import find as findings
 
 
@@ -64,6 +65,14 @@ def test_operators_of_stages_that_are_over_soon_are_not_asked(spark, monkeypatch
     job = flinkmagic.compile({"n": spark.range(0, 100, 1, 2).groupBy().count()}, "short").run()
     assert [one.metrics for one in operators(job).values() if one.metrics] == []
     assert job.findings() == ()
+
+
+def test_measures_that_cannot_be_read_fail_no_job(spark, monkeypatch, caplog):
+    monkeypatch.setattr(StageMetrics, "of", lambda deflated: json.loads("no JSON"))
+    job = flinkmagic.compile({"n": spark.range(0, 100, 1, 2).groupBy().count()}, "unread").run()
+    assert job.result("n").collect() == [(100,)]
+    assert [one.metrics for one in operators(job).values() if one.metrics] == []
+    assert "could not be read, so findings do without them" in caplog.text
 
 
 @pytest.mark.long
