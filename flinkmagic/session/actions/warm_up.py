@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
@@ -28,21 +29,22 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-def warm_up(spark: SparkSession | None) -> None:
-    """Begin to prepare a session for actions, on another thread and once for each SparkContext.
+def warm_up(spark: SparkSession | None) -> threading.Thread:
+    """Begin to prepare a session for actions, once for each SparkContext; return the thread that does it.
 
     It starts no Spark job and changes nothing in the session. What fails here fails again, and is reported, when it is
     needed. If there is no session yet, modules are imported: while a JVM starts, Python has nothing to do.
     """
-    if spark is None:
-        threading.Thread(target=_import, name="flinkmagic-warm-up", daemon=True).start()
-    else:
-        _warming(spark.sparkContext)
+    return _started(_import) if spark is None else _warming(spark.sparkContext)
 
 
 @kept_for_context
 def _warming(sc: SparkContext) -> threading.Thread:
-    thread = threading.Thread(target=_make_ready, args=(sc,), name="flinkmagic-warm-up", daemon=True)
+    return _started(_make_ready, sc)
+
+
+def _started(target: Callable[..., None], *args: Any) -> threading.Thread:
+    thread = threading.Thread(target=target, args=args, name="flinkmagic-warm-up", daemon=True)
     thread.start()
     return thread
 

@@ -364,3 +364,17 @@ def test_an_action_for_the_first_rows_of_a_source_is_not_planned(session, tmp_pa
     monkeypatch.setattr(session_actions, "ActionGraph", None)
     assert [row.id for row in session.cell("rows.take(2)")] == [0, 1]
     assert session.report.is_one_stage
+
+
+def test_a_long_job_tells_what_lost_most_of_its_time(session, monkeypatch) -> None:
+    monkeypatch.setattr("flinkmagic.deployment.stages.stage_runner.MEASURED_FROM_S", 0.0)
+    for threshold in ("NOTABLE_S", "NOTABLE_SHARE"):
+        monkeypatch.setattr(f"flinkmagic.session.findings.find.{threshold}", 0.0)
+    session.plain("few = spark.range(1000).withColumnRenamed('id', 'x')\nNone")
+    query = "spark.range(2000).join(few, F.expr('id % 10 < x')).groupBy().count().collect()"
+    assert session.cell(query)[0]["count"] == session.plain(query)[0]["count"]
+    graph = session.report.graph
+    assert graph.remarks(graph.jobs[-1]) == []
+    monkeypatch.setattr("flinkmagic.session.actions.action_graph.LONG_MS", 0.0)
+    (told,) = graph.remarks(graph.jobs[-1])
+    assert "compares all with all: 2.0 M pairs" in told
