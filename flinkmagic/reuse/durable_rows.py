@@ -141,7 +141,7 @@ class DurableRows:
             self._store.drop_damaged(entry.key, error)
             return None
         except (Py4JError, PySparkException, NotStorableError) as error:
-            _LOG.debug("%s is not read: %s", entry.what, error)
+            _LOG.warning("The stored rows of %r are not read: %s", entry.what, error)
             return None
         kept = KeptRows(builder, partial(builder.clearCache, False), partial(self._are_there, entry, rows.files))
         found = RetainedResult(

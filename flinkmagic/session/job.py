@@ -91,6 +91,7 @@ class Job:
         self._own_notes = (*notes, *starts.notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
+        self._is_line = planned.origin.is_line
         self.streams = tuple(start.batches for start in starts.made.values() if start.batches is not None)
         self._start_errors = tuple(starts.errors.values())
         self._deployment = _deployment(name, planned, execution_graph, spark, options, starts, full=full)
@@ -272,6 +273,7 @@ class Job:
 
     def _facts(self) -> JobFacts:
         started_ms = self.details().start_ms
+        before = any(one.name == self.name and one.start_ms < started_ms for one in submitted_jobs())
         return job_facts(
             self.execution_graph,
             self._deployment.snapshot(),
@@ -279,7 +281,7 @@ class Job:
             metrics=self._deployment.metrics(),
             not_retained=self.not_retained(),
             not_used=self.not_used(),
-            has_run_before=any(one.name == self.name and one.start_ms < started_ms for one in submitted_jobs()),
+            has_run_before=before and not self._is_line,  # the jobs of lines are called by what is done: `count`
         )
 
     def report(self) -> list[str]:

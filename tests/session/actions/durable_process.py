@@ -15,8 +15,8 @@ from flinkmagic.reuse import durable_rows, durable_store, retained_answers
 from tests.session.actions.conftest import Session
 
 
-def run(spark, store, cell):
-    """Run a cell that defines `answer`; return what it and plain Spark answer, and whose answer it is."""
+def begun(spark, store, cell):
+    """Return a session with a cell's settings, in which its first lines have run."""
     for name, value in cell["settings"].items():
         spark.conf.set(name, value)
     session = Session(spark, options=JobOptions(retain="session", durable=store.folder))
@@ -24,6 +24,12 @@ def run(spark, store, cell):
     session.namespace["__name__"] = "__main__"
     if cell["first"]:
         session.plain(cell["first"])
+    return session
+
+
+def run(spark, store, cell):
+    """Run a cell that defines `answer`; return what it and plain Spark answer, and whose answer it is."""
+    session = begun(spark, store, cell)
     answer, text = session.cell(cell["source"]), ""
     report = session.report
     if cell["method"] == "toPandas":
@@ -42,13 +48,7 @@ def run(spark, store, cell):
 
 def run_kept(spark, store, cell):
     """Run a cell that defines `kept`, whose rows are kept after three actions; return the same, of its rows."""
-    for name, value in cell["settings"].items():
-        spark.conf.set(name, value)
-    session = Session(spark, options=JobOptions(retain="session", durable=store.folder))
-    session.knows_schemas = True
-    session.namespace["__name__"] = "__main__"
-    if cell["first"]:
-        session.plain(cell["first"])
+    session = begun(spark, store, cell)
     answers = [session.cell(cell["source"] + "\nkept.collect()")]
     found = [one for job in session.report.graph.jobs for one in job.found_durable()] if session.report.graph else []
     session.cell("kept.distinct().collect()")

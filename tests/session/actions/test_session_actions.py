@@ -378,3 +378,11 @@ def test_a_long_job_tells_what_lost_most_of_its_time(session, monkeypatch) -> No
     monkeypatch.setattr("flinkmagic.session.actions.action_graph.LONG_MS", 0.0)
     (told,) = graph.remarks(graph.jobs[-1])
     assert "compares all with all: 2.0 M pairs" in told
+
+
+def test_another_query_of_the_same_action_does_not_count_as_a_run_before(session, monkeypatch) -> None:
+    for threshold in ("NOTABLE_S", "NOTABLE_SHARE"):
+        monkeypatch.setattr(f"flinkmagic.session.findings.find.{threshold}", 0.0)
+    session.cell(TWO_SHUFFLES + "totals.collect()")
+    session.cell("spark.range(0, 1000, 1, 2).where(F.rand() < 0.5).groupBy(F.col('id') % 3).count().collect()")
+    assert "not-kept" not in [one.rule for one in session.report.graph.jobs[-1].findings()]
