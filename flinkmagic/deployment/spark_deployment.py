@@ -185,8 +185,8 @@ class SparkDeployment(Deployment):
     ) -> RecoveredJob | None:
         """Find what earlier jobs of the session, or a former leader of this one, have already done.
 
-        A former leader's finished tasks mean nothing by themselves: what they made went with its session, except the
-        rows and the writes that the journal names by their keys.
+        A former leader's finished tasks mean nothing by themselves: what they made went with its session, except
+        stored rows, and the writes that the journal names by their keys.
         """
         if self._retention is not None:
             checkpoints = None

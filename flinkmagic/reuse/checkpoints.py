@@ -1,14 +1,14 @@
 """Records on disk how far a job came, so that another process can take it up (``--checkpoint-dir``).
 
-The rows of each boundary are written to files (`row_files`) when its stage is done, and recorded in the job's journal
-(`scheduling.recovery.job_graph_store`) under the key of the rows; so is each write that is committed, and what its
-target then holds. A process that runs the same graph later, and finds the journal of a job that is not over, reads the
-rows from there where the keys are equal, and leaves the finished writes alone where nothing has changed: rules 2 and 5
+The rows of each boundary are stored in the folder (`durable_store`) when its stage is done, by their key, as the job's
+own: they are found by this job alone, and stay until it is over. Each write that is committed, and what its target then
+holds, is recorded in the job's journal (`scheduling.recovery.job_graph_store`). A process that runs the same graph later
+reads the rows where the keys are equal, and leaves the finished writes alone where nothing has changed: rules 2 and 5
 of `retention` hold for them, too. Keys that mean something in one process only (rows of the driver, broadcast
-variables) are not recorded.
+variables) are neither stored nor recorded.
 
 The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. That
-of a run of some of the sinks is worth something: it holds what is known of the others, and rows that these may need.
+of a run of some of the sinks is worth something: it holds what is known of the others, and their rows stay.
 Who leads the job, and so may write here, is the dispatcher's to say (`scheduling.recovery.high_availability`), by a
 lock on a file (`leader_election`).
 
@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,18 +31,18 @@ from pyspark.errors import PySparkException
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
 from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.reuse.durable_rows import DurableRows
+from flinkmagic.reuse.durable_store import DurableEntry, durable_store
 from flinkmagic.reuse.finished_writes import WITHOUT_KEY, FinishedWrite
-from flinkmagic.reuse.job_rows import JobRows, Kept, KeptRows
+from flinkmagic.reuse.job_rows import JobRows, Kept
 from flinkmagic.reuse.result_keys import ResultKey
 from flinkmagic.reuse.retained_results import RetainedResult
-from flinkmagic.reuse.row_files import NotStorableError, row_files, stored_schema
+from flinkmagic.reuse.row_files import NotStorableError
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import (
     WORTH_NOTHING,
-    StoredDataset,
     StoredJob,
     StoredWrite,
-    append_dataset,
     append_part,
     append_target,
     append_write,
@@ -67,7 +66,7 @@ class Checkpoints:
     Parameters
     ----------
     folder : Path
-        Where the rows are written, in a folder of the job's.
+        Where the rows are stored.
     former : StoredJob or None
         What the job's former leader left.
     journal : JobJournal
@@ -77,22 +76,16 @@ class Checkpoints:
     def __init__(
         self, sc: SparkContext, folder: Path, graph_name: str, former: StoredJob | None, journal: JobJournal
     ) -> None:
-        self._sc = sc
-        self._name = graph_name
-        self._rows = folder / checkpointed_job_id(graph_name)
+        self._name, self._job_id, self._version = graph_name, checkpointed_job_id(graph_name), sc.version
+        self._store = durable_store(folder)
+        self._rows = DurableRows(sc, self._store)
         self._journal = journal
-        self._datasets: dict[str, StoredDataset] = {}
         self._writes: dict[str, StoredWrite] = {}
         self._targets: dict[str, list[str] | None] = {}
         self._written: set[str] = set()
         self._is_part = False
         if former is not None and not former.is_worth_nothing:
             self._writes, self._targets = dict(former.writes), dict(former.targets)
-            self._datasets = {
-                key: dataset
-                for key, dataset in former.datasets.items()
-                if (self._rows / dataset.folder / "_SUCCESS").exists()
-            }
 
     @property
     def writes(self) -> Mapping[str, FinishedWrite]:
@@ -110,43 +103,33 @@ class Checkpoints:
 
     def find(self, result: StageResult, key: ResultKey) -> RetainedResult | None:
         """Return the rows of a boundary, from disk."""
-        dataset = self._datasets.get(key.digest)
-        session = result.handle.session
-        if dataset is None or result.over is None or session is None:
+        read = self._rows.read(self._stored_as(key.digest), result)
+        if read is None:
             return None
-        try:
-            schema = stored_schema(result.plan.schema().json())
-            files = row_files(self._sc, session)
-            builder = result.over(files.read([str(self._rows / dataset.folder)], schema, dataset.partitions))
-        except (Py4JError, PySparkException, NotStorableError) as error:
-            _LOG.warning(
-                "The rows of %r in the checkpoint of %r are not read: %s", result.handle.name, self._name, error
-            )
-            return None
-        if builder is None:
-            return None
-        kept = Kept(None, KeptRows(builder, partial(builder.clearCache, False)))
-        return RetainedResult(key.digest, result.kind, self._name, result.handle.name, False, kept, 0)
+        _, kept, size = read
+        return RetainedResult(
+            key.digest, result.kind, self._name, result.handle.name, False, Kept(None, kept), size,
+            is_there=kept.are_there,
+        )  # fmt: skip
+
+    def _stored_as(self, digest: str) -> str:
+        """Return the key under which the store has rows of this job."""
+        return hashlib.sha256(f"{self._job_id} {self._version} {digest}".encode()).hexdigest()
 
     # -- writing ---------------------------------------------------------------------------------------
 
     def write_rows(self, handle: StageHandle, key: ResultKey, kept: JobRows) -> None:
-        """Write and record the rows of a boundary whose stage is done; on the stage's thread, under its tag."""
-        held = kept.of(handle)
-        if not key.portable or key.digest in self._datasets or held is None or held.plan is None:
+        """Store the rows of a boundary whose stage is done; on the stage's thread, under its tag."""
+        held, stored_as = kept.of(handle), self._stored_as(key.digest)
+        if not key.portable or held is None or held.plan is None or self._store.path(stored_as).exists():
             return
-        folder = f"{key.digest[:32]}.parquet"
+        entry = DurableEntry(stored_as, handle.name, 0.0, time.time(), b"", owner=self._job_id)
         try:
-            files = row_files(self._sc, handle.session)
-            rows = files.rows(held.plan)
-            files.write(rows, stored_schema(held.plan.schema().json()), str(self._rows / folder))
-        except (Py4JError, PySparkException, NotStorableError) as refusal:
+            self._rows.write(entry, held)
+        except (NotStorableError, OSError, Py4JError, PySparkException) as refusal:
             _LOG.warning("The rows of %r are not in the checkpoint of %r: %s", handle.name, self._name, refusal)
             return
-        dataset = StoredDataset(key.digest, folder, int(rows.getNumPartitions()))
-        self._datasets[key.digest] = dataset
-        self._written.add(key.digest)
-        self._record(append_dataset, dataset)
+        self._written.add(stored_as)
 
     def record_write(self, key: ResultKey, target: str, files: list[str] | None) -> None:
         """Record a write that is committed, and what its target then holds."""
@@ -181,7 +164,7 @@ class Checkpoints:
 
     def forget(self, left_out: Collection[str]) -> None:
         """Let no job find the rows and the writes that are known, except those of these keys."""
-        self._delete_rows(self._datasets.keys() - left_out)
+        self._store.drop_owned(self._job_id, {self._stored_as(digest) for digest in left_out})
         self._forget_writes(left_out)
 
     def job_over(self, status: JobStatus, left_out: Collection[str]) -> None:
@@ -192,16 +175,13 @@ class Checkpoints:
         if status not in WORTH_NOTHING:
             return
         if not self._is_part:
-            shutil.rmtree(self._rows, ignore_errors=True)
+            self._store.drop_owned(self._job_id)
             return
         self._forget_writes(left_out)
         if status is JobStatus.CANCELED:
-            self._delete_rows(self._written)
+            for stored_as in self._written:
+                self._store.drop(stored_as)
 
     def _forget_writes(self, left_out: Collection[str]) -> None:
         for key in [key for key in self._writes if key not in left_out]:
             self._record_write(key, replace(self._writes[key], replaced_by=(WITHOUT_KEY,)))
-
-    def _delete_rows(self, keys: Iterable[str]) -> None:
-        for key in list(keys):
-            shutil.rmtree(self._rows / self._datasets.pop(key).folder, ignore_errors=True)

@@ -9,7 +9,8 @@
    room for them among what saves more per byte.
 4. With the rows a note is stored that is found by the query of the DataFrame, as it is analysed: so the first action of
    another process that reads the DataFrame asks for them. What it asks for has a key, as always.
-5. Only a context whose tasks run on this machine has durable rows: others might write to another disk.
+5. Only a context whose tasks run on this machine has durable rows: others might write to another disk. The rows of a
+   job that is not over (`checkpoints`) may lie in a folder that all machines share; they are written while it runs.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.durable_store import WRITE_S, DamagedError, DurableEntry, DurableStore
@@ -104,6 +106,38 @@ class _StoredRows:
         return json.dumps(told).encode()
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that are to be written."""
+
+    files: RowFiles
+    rows: Any
+    schema: str
+    partitions: int
+    what: str
+
+    def write(self, folder: Path, first: int, number: int) -> list[_File]:
+        """Write some neighbouring partitions to a folder, by one job."""
+        part = folder / f"from-{first}"
+        self.files.write(self.files.some(self.rows, first, number), self.schema, f"file:{part}")
+        moved = []
+        for path in sorted(part.iterdir()):
+            name = _PART.fullmatch(path.name)
+            if name is not None:
+                partition = first + int(name[1])
+                file = _File(partition, path.stat().st_size, _checksum(path))
+                path.rename(folder / file.name)
+                moved.append(file)
+            else:
+                path.unlink()
+        part.rmdir()
+        return moved
+
+
+_Write = Callable[[_Rows, Path], "list[_File] | None"]
+"""Writes rows to a folder; returns None if that was not possible in time."""
+
+
 class DurableRows:
     """The durable rows of one SparkContext in one folder; made by `durable_rows`."""
 
@@ -120,13 +154,26 @@ class DurableRows:
 
     def find(self, result: StageResult, key: ResultKey, graph: str, *, for_session: bool) -> RetainedResult | None:
         """Return the rows of a boundary if they are stored; they are retained from now on as if a graph kept them."""
-        session = result.handle.session
-        if result.over is None or session is None:
-            return None
         stored_as = durable_keys(self._sc).of(key)
-        entry = self._store.find(stored_as) if stored_as is not None else None
+        read = self.read(stored_as, result) if stored_as is not None else None
+        if read is None:
+            return None
+        entry, kept, size = read
+        found = RetainedResult(
+            key.digest, result.kind, graph, entry.what, for_session, Kept(None, kept), size,
+            is_there=kept.are_there, let_go=kept.let_go, seconds=entry.seconds, made_at=entry.made_at,
+            kernel=entry.kernel, durable_key=entry.key, stored_at=self._store.path(entry.key), is_from_store=True,
+        )  # fmt: skip
+        retained_results(self._sc).add(found)
+        return found
+
+    def read(self, stored_as: str, result: StageResult) -> tuple[DurableEntry, KeptRows, int] | None:
+        """Return an entry, its rows as those of a boundary, and how many bytes they had; None if there are none."""
+        session = result.handle.session
+        entry = self._store.find(stored_as) if result.over is not None and session is not None else None
         if entry is None:
             return None
+        assert result.over is not None
         try:
             schema, rows = stored_schema(result.plan.schema().json()), _StoredRows.of(entry)
             if rows.schema != schema:
@@ -144,13 +191,7 @@ class DurableRows:
             _LOG.warning("The stored rows of %r are not read: %s", entry.what, error)
             return None
         kept = KeptRows(builder, partial(builder.clearCache, False), partial(self._are_there, entry, rows.files))
-        found = RetainedResult(
-            key.digest, result.kind, graph, entry.what, for_session, Kept(None, kept), rows.kept_bytes,
-            is_there=kept.are_there, let_go=kept.let_go, seconds=entry.seconds, made_at=entry.made_at,
-            kernel=entry.kernel, durable_key=entry.key, stored_at=self._store.path(entry.key), is_from_store=True,
-        )  # fmt: skip
-        retained_results(self._sc).add(found)
-        return found
+        return entry, kept, rows.kept_bytes
 
     def drop_if_damaged(self, result: RetainedResult) -> None:
         """Remove rows that were found, and are no longer as they were written, after what has read them has failed."""
@@ -211,7 +252,10 @@ class DurableRows:
         try:
             if not kept.rows.are_loaded() or not self._store.has_room(result.durable_key, result.bytes, result.seconds):
                 return None
-            return self._written(result, kept)
+            entry = DurableEntry(
+                result.durable_key, result.what, result.seconds, result.made_at, b"", result.kernel
+            )  # fmt: skip
+            return self._with_rows(entry, kept, result.bytes, self._write_in_time)
         except NotStorableError as reason:
             _LOG.debug("the rows of %s are not stored: %s", result.what, reason)
             return None
@@ -225,50 +269,56 @@ class DurableRows:
     def _is_over(self) -> bool:
         return self._sc._jsc is None
 
-    def _written(self, result: RetainedResult, kept: Kept) -> DurableEntry | None:
+    def write(self, entry: DurableEntry, kept: Kept) -> None:
+        """Store rows now, by a job of the calling thread, with what an entry says of them.
+
+        Raises
+        ------
+        NotStorableError, OSError, Py4JError, PySparkException
+            If they cannot be written.
+        """
+        size = stored_bytes(self._sc, kept.rows.builder.cachedColumnBuffers().id())
+        written = self._with_rows(entry, kept, size, _write_now)
+        assert written is not None
+        self._store.store(written)
+
+    def _with_rows(self, entry: DurableEntry, kept: Kept, size: int, write: _Write) -> DurableEntry | None:
+        """Write rows, and return the entry that finds them; None if they could not be written in time."""
         assert kept.plan is not None
         schema = stored_schema(kept.plan.schema().json())
         files = row_files(self._sc, kept.plan.cacheBuilder().cachedPlan().session())
         folder = self._store.begin_files()
         try:
             rows = files.rows(kept.plan)
-            partitions = int(rows.getNumPartitions())
-            stored = self._write(files, rows, schema, folder, partitions, result.what)
+            stored = write(_Rows(files, rows, schema, int(rows.getNumPartitions()), entry.what), folder)
             if stored is None:
                 self._store.drop_files(folder.name)
                 return None
-            content = _StoredRows(schema, partitions, result.bytes, tuple(stored)).content()
-            name = self._store.end_files(folder, result.durable_key)
+            content = _StoredRows(schema, int(rows.getNumPartitions()), size, tuple(stored)).content()
+            name = self._store.end_files(folder, entry.key)
         except BaseException:
             self._store.drop_files(folder.name)
             raise
-        return DurableEntry(
-            result.durable_key, result.what, result.seconds, result.made_at, content, result.kernel, name,
-            sum(file.bytes for file in stored),
-        )  # fmt: skip
+        return replace(entry, content=content, folder=name, folder_bytes=sum(file.bytes for file in stored))
 
-    def _write(
-        self, files: RowFiles, rows: Any, schema: str, folder: Path, partitions: int, what: str
-    ) -> list[_File] | None:
+    def _write_in_time(self, rows: _Rows, folder: Path) -> list[_File] | None:
         """Write all partitions, some at a time, while no other job runs (rule 2); None if others always do."""
         stored: list[_File] = []
         jobs, at_a_time = self._background_jobs(), max(1, self._sc.defaultParallelism // 2)
         first = tries = 0
-        while first < partitions:
+        while first < rows.partitions:
             if tries == _MOST_TRIES or not jobs.awaitQuiet(int(1000 * QUIET_S), int(1000 * _PATIENCE_S)):
                 return None
-            some = files.some(rows, first, min(at_a_time, partitions - first))
-            part = folder / f"from-{first}"
-            jobs.begin(f"stores rows of {what} for later kernels")
+            jobs.begin(f"stores rows of {rows.what} for later kernels")
             try:
-                files.write(some, schema, f"file:{part}")
+                written = rows.write(folder, first, min(at_a_time, rows.partitions - first))
             except (Py4JError, PySparkException):
                 if not jobs.end():
                     raise
                 tries += 1
                 continue
             jobs.end()
-            stored += _moved(part, folder, first)
+            stored += written
             first, tries = first + at_a_time, 0
         return stored
 
@@ -328,20 +378,8 @@ class DurableRows:
         return durable_keys(self._sc).of(query) if isinstance(query, ResultKey) else None
 
 
-def _moved(part: Path, folder: Path, first: int) -> list[_File]:
-    """Give the files that a job has written the numbers of their partitions; the rest of what it wrote goes."""
-    moved = []
-    for path in sorted(part.iterdir()):
-        name = _PART.fullmatch(path.name)
-        if name is not None:
-            partition = first + int(name[1])
-            file = _File(partition, path.stat().st_size, _checksum(path))
-            path.rename(folder / file.name)
-            moved.append(file)
-        else:
-            path.unlink()
-    part.rmdir()
-    return moved
+def _write_now(rows: _Rows, folder: Path) -> list[_File]:
+    return rows.write(folder, 0, rows.partitions)
 
 
 def _checksum(path: Path) -> str:

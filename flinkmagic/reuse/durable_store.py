@@ -14,7 +14,8 @@ Invariants:
 
 Storing is done on threads of low priority: one for what is at hand, one for what Spark has to write, which may wait
 long. What takes longer to store and read than to compute is not stored. If the folder is full, what saves least time
-per byte leaves it.
+per byte leaves it. An entry with an owner, a job that is not over (`checkpoints`), is not counted, and leaves when its
+owner says so.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ WRITE_S = 0.02
 KERNEL = secrets.token_hex(8)
 """What this process is called in the entries that it stores."""
 
-_FORMAT = b"flinkmagic durable 2"
+_FORMAT = b"flinkmagic durable 3"
 _FOLDER = "flinkmagic-answers"
 _OWN_FILES = "flinkmagic-rows"
 _TEMPORARY = ".storing-"
@@ -91,6 +92,8 @@ class DurableEntry:
     """The name of the folder of its own files, which go when it goes; empty if it has none."""
     folder_bytes: int = 0
     """How many bytes those have."""
+    owner: str = ""
+    """The id of the job that alone knows its key; empty if it is any later process's."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ class _Worth:
     """With the files of its own."""
     seconds: float = 0.0
     folder: str = ""
+    owner: str = ""
 
     @property
     def per_byte(self) -> float:
@@ -247,6 +251,13 @@ class DurableStore:
         if worth is not None:
             self.drop_files(worth.folder)
 
+    def drop_owned(self, owner: str, but: Container[str] = ()) -> None:
+        """Remove the entries of an owner, but those with some keys."""
+        with suppress(FileNotFoundError), self._storing:
+            for key, worth in self._look_around().items():
+                if worth.owner == owner and key not in but:
+                    self.drop(key)
+
     def store_later(
         self,
         make: Callable[[], DurableEntry | None],
@@ -312,7 +323,7 @@ class DurableStore:
         return is_stored
 
     def store(self, entry: DurableEntry) -> bool:
-        """Store an entry now, unless there is no room for it among those that save more per byte.
+        """Store an entry now, unless it has no owner and there is no room for it among those that save more per byte.
 
         Returns
         -------
@@ -329,12 +340,13 @@ class DurableStore:
             return False
         with self._storing:
             self._make_folders()
-            size = len(data) + entry.folder_bytes
-            leaving = self._leaving_for(entry.key, size, entry.seconds, on_disk=entry.folder_bytes)
-            if leaving is None:
-                return False
-            for key in leaving:
-                self.drop(key)
+            if not entry.owner:
+                size = len(data) + entry.folder_bytes
+                leaving = self._leaving_for(entry.key, size, entry.seconds, on_disk=entry.folder_bytes)
+                if leaving is None:
+                    return False
+                for key in leaving:
+                    self.drop(key)
             former = _told_by(self.path(entry.key))
             self._write(entry.key, data)
         if former is not None and former.folder != entry.folder and not self._is_in_use(former.folder):
@@ -366,8 +378,7 @@ class DurableStore:
         """Return the entries that leave for another one; None if there would be no room for it even so."""
         if shutil.disk_usage(self._entries).free < size - on_disk + LEAST_FREE_DISK:
             return None
-        worth = self._look_around()
-        worth.pop(key, None)
+        worth = {other: one for other, one in self._look_around().items() if other != key and not one.owner}
         total = size + sum(one.bytes for one in worth.values())
         leaving = []
         for other, one in sorted(worth.items(), key=lambda item: item[1].per_byte):
@@ -436,7 +447,7 @@ def drop_at(path: Path) -> None:
 def _bytes_of(entry: DurableEntry) -> bytes:
     told = {
         "key": entry.key, "seconds": entry.seconds, "made_at": entry.made_at, "kernel": entry.kernel,
-        "folder": entry.folder, "folder_bytes": entry.folder_bytes,
+        "folder": entry.folder, "folder_bytes": entry.folder_bytes, "owner": entry.owner,
     }  # fmt: skip
     rest = json.dumps({**told, "what": entry.what[:_LONGEST_CALL]}).encode() + b"\n" + entry.content
     return b"\n".join([_FORMAT, hashlib.sha256(rest).hexdigest().encode(), rest])
@@ -452,7 +463,7 @@ def _parsed(data: bytes, key: str) -> DurableEntry:
         told = json.loads(head)
         made = DurableEntry(
             str(told["key"]), str(told["what"]), float(told["seconds"]), float(told["made_at"]), content,
-            str(told["kernel"]), _folder_in(told, key), int(told["folder_bytes"]),
+            str(told["kernel"]), _folder_in(told, key), int(told["folder_bytes"]), str(told["owner"]),
         )  # fmt: skip
     except (LookupError, RecursionError, TypeError, ValueError) as error:
         raise DamagedError("its description is wrong") from error
@@ -486,7 +497,8 @@ def _told_by(path: Path) -> _Worth | None:
             head, on_disk = file.read(_HEAD).split(b"\n", 3)[2], os.fstat(file.fileno())
         told = json.JSONDecoder().raw_decode(head.decode("utf-8", "replace"))[0]
         size = on_disk.st_size + max(0, int(told["folder_bytes"]))
-        return _Worth(on_disk.st_mtime_ns, size, float(told["seconds"]), _folder_in(told, path.name))
+        folder, owner = _folder_in(told, path.name), str(told["owner"])
+        return _Worth(on_disk.st_mtime_ns, size, float(told["seconds"]), folder, owner)
     except (LookupError, OSError, RecursionError, TypeError, ValueError):
         return None
 

@@ -35,6 +35,9 @@ sums.write.mode("append").json("sound")
 sums.select("k", wait("s").alias("s")).write.mode("overwrite").json("waiting")
 """
 
+ROWS = "flinkmagic-rows/[!.]*"
+"""The folders of rows that are stored."""
+
 
 def written(folder: Path) -> list[tuple[int, int]]:
     lines = [line for part in folder.glob("part-*") for line in part.read_text().splitlines()]
@@ -55,7 +58,7 @@ def test_another_kernel_does_the_rest_of_a_cell(start_kernel: Callable[[], Any],
     deadline = time.monotonic() + 120
     while True:
         jobs = stored()
-        if jobs and len(jobs[0].datasets) == 1 and len(jobs[0].writes) == 1:
+        if jobs and len(list(checkpoints.glob(ROWS))) == 1 and len(jobs[0].writes) == 1:
             break
         assert time.monotonic() < deadline, "the shared rows and the sound write were not recorded"
         time.sleep(0.2)

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.errors.job_store import CheckpointInUseError
-from flinkmagic.reuse.checkpoints import Checkpoints
+from flinkmagic.reuse.checkpoints import Checkpoints, checkpointed_job_id
+from flinkmagic.reuse.durable_store import DurableEntry, durable_store
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
 
@@ -42,12 +43,18 @@ def stored(folder):
     return JobGraphStore(folder / "checkpoints").read(journal.stem)
 
 
+def entries(folder):
+    """Those of the store that have rows."""
+    store = durable_store(folder / "checkpoints")
+    found = [store.find(path.name) for path in store.path("").glob("?" * 64)]
+    return [entry for entry in found if entry is not None and entry.folder]
+
+
 def is_recorded(folder):
-    """Whether the shared rows and the sound write are in the journal."""
+    """Whether the shared rows are stored, and the sound write is in the journal."""
     if not list((folder / "checkpoints").glob("*.journal")):
         return False
-    job = stored(folder)
-    return len(job.datasets) == 1 and len(job.writes) == 1
+    return len(entries(folder)) == 1 and len(stored(folder).writes) == 1
 
 
 @pytest.mark.long
@@ -113,13 +120,49 @@ def compiled(spark, folder, *, limit):
 def test_rows_come_back_from_disk_whatever_their_columns_are_called(spark, folder):
     assert compiled(spark, folder, limit=1).run().status is JobStatus.FAILED
     job = stored(folder)
-    assert (job.status, len(job.datasets), len(job.writes)) == (JobStatus.FAILED, 1, 1)
+    assert (job.status, len(entries(folder)), len(job.writes)) == (JobStatus.FAILED, 1, 1)
     mended = compiled(spark, folder, limit=10**9).run()
     assert mended.status is JobStatus.FINISHED
     assert len({task.vertex_id for task in mended.tasks() if task.role == "task"}) == 1
     rows = [sorted(spark.read.json(str(folder / part)).collect()) for part in ("sound", "failing")]
     assert rows[0] == rows[1]
     assert len(rows[0]) == 7
+
+
+def test_damaged_rows_are_computed_and_one_line_says_so(spark, folder, capsys):
+    assert compiled(spark, folder, limit=1).run().status is JobStatus.FAILED
+    (entry,) = entries(folder)
+    file = min((folder / "checkpoints" / "flinkmagic-rows" / entry.folder).glob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:-9] + b"123456789")
+    capsys.readouterr()
+    mended = compiled(spark, folder, limit=10**9).run()
+    assert (mended.status, mended.reused()) == (JobStatus.FINISHED, [])
+    assert "damaged" in capsys.readouterr().err
+    assert len({task.vertex_id for task in mended.tasks() if task.role == "task"}) == 3
+    assert entries(folder) == []
+
+
+def test_rows_of_a_job_are_nobody_else_s_in_a_folder_that_is_durable(spark, folder):
+    """And what is stored there for later kernels stays when the job is over."""
+
+    def run(name, limit):
+        with flinkmagic.capture(spark, name=name) as program:
+            sums = spark.read.parquet(str(folder / "numbers")).groupBy("k").agg(F.sum("id").alias("s"))
+            sums.write.mode("overwrite").json(str(folder / name))
+            sums.select(refused_above(limit)).write.mode("overwrite").json(str(folder / f"{name}-failing"))
+        place = folder / "checkpoints"
+        graph = flinkmagic.compile(program, parallelism=2, checkpoint_dir=place, retain="none", durable=place)
+        return graph.run()
+
+    store = durable_store(folder / "checkpoints")
+    other = DurableEntry(64 * "a", "other()", 1.0, 1.0, b"")
+    store.store(other)
+    assert run("one", 1).status is JobStatus.FAILED
+    assert [bool(entry.owner) for entry in entries(folder)] == [True]
+    assert run("two", 1).reused() == []
+    assert run("one", 10**9).reused() != []
+    assert [entry.owner for entry in entries(folder)] == [checkpointed_job_id("two")]
+    assert store.find(64 * "a") == other
 
 
 @pytest.mark.long

@@ -113,6 +113,21 @@ def test_what_saves_least_per_byte_makes_room(store) -> None:
     assert keys(store) == ["b", "c", "d", "g"]
 
 
+def test_what_has_an_owner_makes_no_room_takes_none_and_goes_with_it(store) -> None:
+    store.store(entry("a", content=b"x" * 1000))
+    store.most_bytes = store.path(64 * "a").stat().st_size
+    for letter, owner in (("b", "one"), ("c", "one"), ("d", "other")):
+        assert store.store(replace(entry(letter, seconds=0.0, content=b"x" * 9000), owner=owner))
+    assert keys(store) == ["a", "b", "c", "d"]
+    assert store.store(entry("e", seconds=2.0, content=b"x" * 1000))
+    assert keys(store) == ["b", "c", "d", "e"]
+    assert store.find(64 * "b").owner == "one"
+    DurableStore(store.folder).drop_owned("one", {64 * "c"})
+    assert keys(store) == ["c", "d", "e"]
+    store.drop_owned("one")
+    assert keys(store) == ["d", "e"]
+
+
 def test_nothing_is_stored_on_a_full_disk(store, monkeypatch) -> None:
     store.store(entry("a"))
     monkeypatch.setattr(durable_store, "LEAST_FREE_DISK", 2**60)

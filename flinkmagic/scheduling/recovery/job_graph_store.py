@@ -1,7 +1,7 @@
 """Stores the jobs of a folder, and how far they came (Flink's `JobGraphStore` and `JobResultStore`).
 
 Departure: no graph is stored, and no finished task. A process that takes a job up plans the same program again; what
-the former one's tasks made is gone with it, except the rows and the writes that are recorded here.
+the former one's tasks made is gone with it, except the writes that are recorded here, and stored rows.
 """
 
 from __future__ import annotations
@@ -24,15 +24,6 @@ WORTH_NOTHING = (JobStatus.FINISHED, JobStatus.CANCELED)
 
 
 @dataclass(frozen=True)
-class StoredDataset:
-    """Rows of a job in files, by their key: in which folder, and how many partitions they have."""
-
-    key: str
-    folder: str
-    partitions: int
-
-
-@dataclass(frozen=True)
 class StoredWrite:
     """A write that is committed: where to, and the keys of later writes that overwrote what it left there."""
 
@@ -45,13 +36,12 @@ class StoredJob:
     """What a journal says about a job.
 
     `status` is the last one that was noted; None if the job never started.
-    `datasets` holds the rows that were written, and `writes` the committed writes, by key; `targets` by target the
-    files that the last write to it, or into it, left there (None: there were none). `is_part` says that the job ran
-    some of its graph's sinks; what is known of the others outlives its end.
+    `writes` holds the committed writes, by key; `targets` by target the files that the last write to it, or into it,
+    left there (None: there were none). `is_part` says that the job ran some of its graph's sinks; what is known of the
+    others outlives its end.
     """
 
     status: JobStatus | None = None
-    datasets: dict[str, StoredDataset] = field(default_factory=dict)
     writes: dict[str, StoredWrite] = field(default_factory=dict)
     targets: dict[str, list[str] | None] = field(default_factory=dict)
     is_part: bool = False
@@ -96,9 +86,6 @@ class JobGraphStore:
         for entry in read_journal(path):
             if entry.kind == "job_status":
                 stored.status = JobStatus(entry.data["status"])
-            elif entry.kind == "dataset_written":
-                dataset = StoredDataset(entry.data["key"], entry.data["folder"], entry.data["partitions"])
-                stored.datasets[dataset.key] = dataset
             elif entry.kind == "write_committed":
                 write = StoredWrite(entry.data["target"], tuple(entry.data["replaced_by"]))
                 stored.writes[entry.data["key"]] = write
@@ -126,24 +113,15 @@ class JobGraphStore:
     def begin_journal(self, job_id: str, former: StoredJob | None) -> JobJournal:
         """Begin the journal of a job's new leader; it counts from `JobJournal.publish` on. Only for its leader.
 
-        The rows and the writes that `former` knows are part of it. What a job left that was finished or cancelled is
-        worth nothing.
+        The writes that `former` knows are part of it. What a job left that was finished or cancelled is worth nothing.
         """
         journal = JobJournal(self.journal_path(job_id), job_id)
         if former is not None and not former.is_worth_nothing:
-            for dataset in former.datasets.values():
-                append_dataset(journal, dataset)
             for target, files in former.targets.items():
                 append_target(journal, target, files)
             for key, write in former.writes.items():
                 append_write(journal, key, write)
         return journal
-
-
-def append_dataset(journal: JobJournal, dataset: StoredDataset) -> None:
-    """Record that rows are in files."""
-    data = {"key": dataset.key, "folder": dataset.folder, "partitions": dataset.partitions}
-    journal.append("dataset_written", data)
 
 
 def append_write(journal: JobJournal, key: str, write: StoredWrite) -> None:

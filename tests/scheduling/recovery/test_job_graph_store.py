@@ -14,9 +14,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery import job_journal
 from flinkmagic.scheduling.recovery.job_graph_store import (
     JobGraphStore,
-    StoredDataset,
     StoredWrite,
-    append_dataset,
     append_part,
     append_status,
     append_target,
@@ -51,11 +49,9 @@ def test_what_was_written_is_read_again(store: JobGraphStore) -> None:
     assert not stored.is_over
 
 
-def test_rows_and_committed_writes_are_noted_by_key(store: JobGraphStore) -> None:
+def test_committed_writes_are_noted_by_key(store: JobGraphStore) -> None:
     journal = store.begin_journal(JOB_ID, None)
     journal.publish()
-    dataset = StoredDataset("a", "a.parquet", 3)
-    append_dataset(journal, dataset)
     append_target(journal, "file:/out", None)
     append_target(journal, "file:/out", ["file:/out/part-0|10|1"])
     append_write(journal, "b", StoredWrite("file:/out"))
@@ -64,7 +60,6 @@ def test_rows_and_committed_writes_are_noted_by_key(store: JobGraphStore) -> Non
     append_write(journal, "b", StoredWrite("file:/out", ("c",)))
     journal.close()
     stored = store.read(JOB_ID)
-    assert stored.datasets == {"a": dataset}
     assert stored.writes == {"b": StoredWrite("file:/out", ("c",)), "c": StoredWrite("file:/none")}
     assert stored.targets == {"file:/out": ["file:/out/part-0|10|1"], "file:/none": None}
 
@@ -75,10 +70,9 @@ ON = (JobStatus.RUNNING, JobStatus.SUSPENDED, JobStatus.FAILED)
 @pytest.mark.parametrize(
     ("status", "kept"), [*((status, 1) for status in ON), (JobStatus.FINISHED, 0), (JobStatus.CANCELED, 0)]
 )
-def test_the_next_leader_begins_with_the_rows_and_writes_of_the_last(store, status, kept) -> None:
+def test_the_next_leader_begins_with_the_writes_of_the_last(store, status, kept) -> None:
     journal = store.begin_journal(JOB_ID, None)
     journal.publish()
-    append_dataset(journal, StoredDataset("a", "a.parquet", 1))
     append_target(journal, "file:/out", ["file:/out/part-0|10|1"])
     append_write(journal, "b", StoredWrite("file:/out", ("c",)))
     append_status(journal, status)
@@ -89,7 +83,7 @@ def test_the_next_leader_begins_with_the_rows_and_writes_of_the_last(store, stat
     following.publish()
     following.close()
     now = store.read(JOB_ID)
-    assert (len(now.datasets), len(now.writes), len(now.targets)) == (kept,) * 3
+    assert (len(now.writes), len(now.targets)) == (kept,) * 2
     assert now.status is None
     assert [path.name for path in store.folder.iterdir()] == [f"{JOB_ID}.journal"]
 
