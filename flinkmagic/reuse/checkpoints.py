@@ -2,9 +2,9 @@
 
 The rows of each boundary are stored in the folder (`durable_store`) when its stage is done, by their key, as the job's
 own: they are found by this job alone, and stay until it is over. Each write that is committed, and what its target then
-holds, is recorded in the job's journal (`scheduling.recovery.job_graph_store`). A process that runs the same graph later
-reads the rows where the keys are equal, and leaves the finished writes alone where nothing has changed: rules 2 and 5
-of `retention` hold for them, too. Keys that mean something in one process only (rows of the driver, broadcast
+holds, is recorded in the job's journal (`scheduling.recovery.job_graph_store`). A process that runs the same graph
+later reads the rows where the keys are equal, and leaves the finished writes alone where nothing has changed: rules 2
+and 5 of `retention` hold for them, too. Keys that mean something in one process only (rows of the driver, broadcast
 variables) are neither stored nor recorded.
 
 The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. That

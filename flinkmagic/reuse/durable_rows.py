@@ -253,8 +253,8 @@ class DurableRows:
             if not kept.rows.are_loaded() or not self._store.has_room(result.durable_key, result.bytes, result.seconds):
                 return None
             entry = DurableEntry(
-                result.durable_key, result.what, result.seconds, result.made_at, b"", result.kernel
-            )  # fmt: skip
+                result.durable_key, result.what, result.seconds, result.made_at, b"", kernel=result.kernel
+            )
             return self._with_rows(entry, kept, result.bytes, self._write_in_time)
         except NotStorableError as reason:
             _LOG.debug("the rows of %s are not stored: %s", result.what, reason)
