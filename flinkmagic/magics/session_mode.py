@@ -152,7 +152,7 @@ class SessionMode:
 
     def _make_ready(self, spark: SparkSession | None) -> None:
         """Do for the first cell what it would have to wait for."""
-        session.warm_up(spark)
+        session.warm_up(spark, JobOptions(**self._options()))
         if spark is not None:  # else the modules are imported while a JVM starts
             import flinkmagic.magics.cell_card
             import flinkmagic.magics.live  # noqa: F401
@@ -188,7 +188,7 @@ class SessionMode:
         cell.program = entered.__enter__()
         cell.capture = entered
         with outside_captures():  # its thread is none of the cell's
-            session.warm_up(spark)
+            session.warm_up(spark, JobOptions(**self._options()))
 
     def _leave(self, cell: RunningCell) -> None:
         """End a cell's capture; what later cells may continue from is kept as long as it has a name."""

@@ -40,6 +40,7 @@ from flinkmagic.reuse.retained_results import RetainedResult, retained_results
 from flinkmagic.reuse.row_files import NotStorableError, RowFiles, row_files, stored_schema
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
     from flinkmagic.planning.stage_results import StageResult
@@ -224,6 +225,22 @@ class DurableRows:
         folder = self._store.files_of(entry)
         return all(_size(folder / file.name) == file.bytes for file in files)
 
+    def warm_up(self, session: JavaObject) -> None:
+        """Plan to read some rows, if any are stored, so that Spark has loaded what reading takes. No job is started.
+
+        Raises
+        ------
+        Py4JError, PySparkException
+            If Spark cannot read them.
+        """
+        key = self._store.key_with_files()
+        entry = self._store.find(key) if key is not None else None
+        if entry is None:
+            return
+        rows = _StoredRows.of(entry)
+        paths = [f"file:{self._store.files_of(entry) / file.name}" for file in rows.files]
+        row_files(self._sc, session).read(paths, rows.schema, rows.partitions)
+
     # -- writing ---------------------------------------------------------------------------------------
 
     def store_later(self, result: RetainedResult) -> None:
@@ -334,7 +351,7 @@ class DurableRows:
     @property
     def are_any(self) -> bool:
         """Whether rows of any DataFrame are stored."""
-        return self._store.has_files
+        return self._store.key_with_files() is not None
 
     def note_later(self, query: ResultKey | NoKey, columns: Iterable[int], result: RetainedResult) -> None:
         """Let later processes know which columns of a DataFrame are stored, once they are (rule 4).

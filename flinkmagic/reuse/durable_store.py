@@ -189,14 +189,14 @@ class DurableStore:
         except OSError:
             return False
 
-    @property
-    def has_files(self) -> bool:
-        """Whether there is any entry with files of its own."""
+    def key_with_files(self) -> str | None:
+        """Return the key of any entry with files of its own; None if there is none."""
         try:
             with os.scandir(self._own_files) as found:
-                return any(not one.name.startswith(".") for one in found)
+                names = (_FOLDER_NAME.fullmatch(one.name) for one in found)
+                return next((name[1] for name in names if name is not None), None)
         except OSError:
-            return False
+            return None
 
     def begin_files(self) -> Path:
         """Make a folder for the files of a result; `end_files` gives it its name."""

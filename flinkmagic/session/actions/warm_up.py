@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver import java_classes as of_capturing
 from flinkmagic.deployment import java_classes as of_deployment
@@ -20,27 +21,50 @@ from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
+from flinkmagic.reuse.durable_store import DamagedError, durable_store
 from flinkmagic.reuse.generated_code import keep_generated_code
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    from flinkmagic.options import JobOptions
+    from flinkmagic.reuse.durable_store import DurableStore
+
 _LOG = logging.getLogger(__name__)
 
 
-def warm_up(spark: SparkSession | None) -> threading.Thread:
+def warm_up(spark: SparkSession | None, options: JobOptions | None = None) -> threading.Thread:
     """Begin to prepare a session for actions, once for each SparkContext; return the thread that does it.
 
     It starts no Spark job and changes nothing in the session. What fails here fails again, and is reported, when it is
     needed. If there is no session yet, modules are imported: while a JVM starts, Python has nothing to do.
+
+    Parameters
+    ----------
+    options : JobOptions, optional
+        Those of the actions: what a durable store takes is prepared as well.
     """
-    return _started(_import) if spark is None else _warming(spark.sparkContext)
+    if spark is None:
+        return _started(_import)
+    warming = _warming(spark.sparkContext)
+    if options is None or not options.durable:
+        return warming
+    store = durable_store(options.durable, options.durable_bytes)
+    of_stores = _warming_stores(spark.sparkContext)
+    if store not in of_stores:
+        of_stores[store] = _started(_make_store_ready, spark, store, warming)
+    return of_stores[store]
 
 
 @kept_for_context
 def _warming(sc: SparkContext) -> threading.Thread:
     return _started(_make_ready, sc)
+
+
+@kept_for_context
+def _warming_stores(sc: SparkContext) -> dict[DurableStore, threading.Thread]:
+    return {}
 
 
 def _started(target: Callable[..., None], *args: Any) -> threading.Thread:
@@ -52,6 +76,20 @@ def _started(target: Callable[..., None], *args: Any) -> threading.Thread:
 def _import() -> None:
     for name in ("session_actions", "session_writes"):
         importlib.import_module(f"flinkmagic.session.actions.{name}")
+
+
+def _make_store_ready(spark: SparkSession, store: DurableStore, before: threading.Thread) -> None:
+    before.join()
+    from flinkmagic.reuse.durable_keys import durable_keys
+    from flinkmagic.reuse.durable_rows import durable_rows
+
+    try:
+        durable_keys(spark.sparkContext)
+        rows = durable_rows(spark.sparkContext, store)
+        if rows is not None:
+            rows.warm_up(spark._jsparkSession)
+    except (DamagedError, DriverClassesRefusedError, OSError, Py4JError, PySparkException) as error:
+        _LOG.debug("stored results are not made ready: %s", error)
 
 
 def _make_ready(sc: SparkContext) -> None:

@@ -62,6 +62,10 @@ def _prepare(at):
     _rows(at, "data", rows=[(1, "a"), (2, "b"), (3, "c")])
     _rows(at, "data", rows=[(4, "d"), (5, "e")], part="part-1")
     _rows(at, "other", rows=[(1, "x"), (2, "y")])
+    (at / "p").mkdir()
+    _rows(at, "p/day=1", rows=[(1, "x"), (2, "y")])
+    (at / "j").mkdir()
+    (at / "j" / "a.json").write_text('{"n": 1}\n')
     (at / f"helper_fm{at.name}.py").write_text(
         f"import inner_fm{at.name}\nFACTOR = 2\n\ndef changed(n):\n    return n * inner_fm{at.name}.double(n)\n"
     )
@@ -122,6 +126,34 @@ IN_PANDAS = (
 )
 CLASS = "class A:\n    rate = {rate}\n    def of(self, n):\n        return n * self.rate + {more}\na = A()\n"
 NESTED = "def outer(n):\n    def inner(m):\n        return m + {number}\n    return inner(n)\n"
+DERIVED = "class B:\n    rate = {rate}\nclass A(B):\n    def of(self, n):\n        return n * self.rate\na = A()\n"
+PROPERTY = "class A:\n    @property\n    def twice(self):\n        return {factor}\na = A()\n"
+PARTIAL = (
+    "import functools\ndef f(n, k):\n    return n * k\n"
+    "df.select(F.udf(functools.partial(f, k={k}), 'long')('n')).collect()"
+)
+DECORATED = (
+    "import functools\ndef more(f):\n    @functools.wraps(f)\n    def called(n):\n        return f(n) + {more}\n"
+    "    return called\n@F.udf('long')\n@more\ndef f(n):\n    return n\ndf.select(f('n')).collect()"
+)
+LAMBDA = "df.select(F.udf(lambda n: n + {more}, 'long')('n')).collect()"
+RATES = "import dataclasses\n@dataclasses.dataclass\nclass Rates:\n    rate: int = {rate}\n"
+RATE = "import enum\nclass Rate(enum.Enum):\n    LOW = 1\n    TOP = {top}\n"
+REGISTERED = (
+    "df.createOrReplaceTempView('told_fm')\nspark.udf.register('more_fm', lambda n: n + {more}, 'int')\n"
+    "spark.sql('SELECT more_fm(n) AS n FROM told_fm').collect()"
+)
+MEAN = (
+    "import pandas as pd\ndef f(n: pd.Series) -> float:\n    return float(n.mean() * {factor})\n"
+    "df.groupBy('s').agg(F.pandas_udf(f, 'double')('n')).orderBy('s').collect()"
+)
+RUNNING = (
+    "from pyspark.sql import Window\n"
+    "rows = Window.partitionBy(F.lit(1)).orderBy('n').rowsBetween("
+    "Window.unboundedPreceding if '{first}' == 'unbounded' else -1, 0)\n"
+    "df.select(F.sum('n').over(rows)).collect()"
+)
+PARTED = "spark.read.schema('n int, s string, day int').csv(f'{at}/p').groupBy('day').count().orderBy('day').collect()"
 VIEW = "df.createOrReplaceTempView('seen_fm')\nspark.sql('SELECT sum(n) AS n FROM seen_fm').collect()"
 TABLE = "spark.sql('CREATE TABLE IF NOT EXISTS fm_table_{case} (n INT) USING parquet LOCATION \"' + at + '/t\"')\n"
 
@@ -210,6 +242,27 @@ CHANGES = {
     "seed": Case(DATA + "df.select(F.rand(1)).collect()", DATA + "df.select(F.rand(2)).collect()"),
     "quantile": Case(
         DATA + "df.approxQuantile('n', [0.5], 0.0)", DATA + "df.approxQuantile('n', [0.9], 0.0)"
+    ),
+    "base class": Case(udf("a.of(n)", DERIVED.format(rate=2)), udf("a.of(n)", DERIVED.format(rate=3))),
+    "property": Case(udf("a.twice * n", PROPERTY.format(factor=2)), udf("a.twice * n", PROPERTY.format(factor=3))),
+    "partial": Case(DATA + PARTIAL.format(k=2), DATA + PARTIAL.format(k=3)),
+    "decorator": Case(DATA + DECORATED.format(more=1), DATA + DECORATED.format(more=2)),
+    "data class": Case(udf("Rates().rate * n", RATES.format(rate=2)), udf("Rates().rate * n", RATES.format(rate=3))),
+    "enumeration": Case(udf("Rate.TOP.value * n", RATE.format(top=2)), udf("Rate.TOP.value * n", RATE.format(top=3))),
+    "lambda": Case(
+        DATA + LAMBDA.format(more=1), DATA + LAMBDA.format(more=2)
+    ),
+    "registered": Case(DATA + REGISTERED.format(more=1), DATA + REGISTERED.format(more=2)),
+    "grouped in pandas": Case(DATA + MEAN.format(factor=2), DATA + MEAN.format(factor=3)),
+    "kind of join": Case(
+        DATA + OTHER + "df.join(other, 'n').orderBy('n').collect()",
+        DATA + OTHER + "df.join(other, 'n', 'left').orderBy('n').collect()",
+    ),
+    "window": Case(DATA + RUNNING.format(first="unbounded"), DATA + RUNNING.format(first="1")),
+    "partition added": Case(PARTED, happens=lambda at: shutil.copytree(at / "p/day=1", at / "p/day=2")),
+    "partition renamed": Case(PARTED, happens=lambda at: (at / "p/day=1").rename(at / "p/day=3")),
+    "JSON": Case(
+        "spark.read.schema('n int').json(f'{at}/j').groupBy().sum('n').collect()", happens=_edit("j/a.json", "1", "2")
     ),
 }  # fmt: skip
 
