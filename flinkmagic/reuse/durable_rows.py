@@ -51,6 +51,9 @@ _LOG = logging.getLogger(__name__)
 LEAST_A_SECOND = 20 * 2**20
 """How many bytes of kept rows are stored, checked, read and kept again in a second, at least, by one core."""
 
+READ_S = 1.0
+"""What the first stored rows that a kernel reads take, however few: its JVM has not read a file of that kind before."""
+
 QUIET_S = 0.5
 """How long no job must have run before rows are stored."""
 
@@ -256,7 +259,7 @@ class DurableRows:
 
     def _cost(self, size: int) -> float:
         """Return the seconds that it takes to store rows, and to read them, at most."""
-        return WRITE_S + size / (LEAST_A_SECOND * max(1, self._sc.defaultParallelism // 2))
+        return WRITE_S + READ_S + size / (LEAST_A_SECOND * max(1, self._sc.defaultParallelism // 2))
 
     def _note_stored(self, result: RetainedResult) -> None:
         result.stored_at = self._store.path(result.durable_key)

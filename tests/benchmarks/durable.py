@@ -9,7 +9,11 @@ Figures:
 - `restart_ratio`: seconds of the third run to the second, the geometric mean over the notebooks; `restart_NAME` of
   each.
 - `first_ratio`: seconds of the second run to the first, likewise.
-- `hit_ms`: from when the first cell of a kernel is sent until it has the rows that another one stored, of nearly 1 MiB.
+- `hit_ms`: from when a kernel's first action is sent until it has the answer that another one stored, of nearly
+  1 MiB; `hit_10_ms`, `hit_100_ms`: until it has counted rows of so many megabytes that another one stored. Targets:
+  200 and 1,000.
+- `kills`, `killed_wrong`: kernels that were killed at chance moments while they stored rows, and how many of their
+  results were wrong in the next one (`tests.session.actions.test_durable_rows`).
 - `stale`: changes between two processes after which a stored answer was given, or another answer than plain Spark's,
   of `changes`; `missed`: changes that do not matter after which none was given, of `others`
   (`tests.session.actions.test_durable_answers`).
@@ -23,29 +27,48 @@ import math
 import shutil
 import statistics
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.notebooks import QUICK, make_data
 from tests.benchmarks.notebooks.kernel import NotebookKernel, NotedCell
 from tests.benchmarks.notebooks.notebook import Notebook, load, names
 from tests.session.actions import test_durable_answers as mutations
+from tests.session.actions import test_durable_rows as rows
 
-PAUSE = "import time\ntime.sleep(2)"
-"""What a user leaves at least before a kernel is restarted."""
-LARGE = "spark.range(0, 6_000, 1, 2).selectExpr('id', 'id * 3 AS m').orderBy('m').collect()[-1]"
-"""Rows of nearly 1 MiB, which are kept."""
+PARTS = ("restarts", "hits", "changes", "kills")
+KILLS = 50
+
+PAUSE = "import time\ntime.sleep({})"
+"""What a user leaves at least before a kernel is restarted, and before its first cell."""
+SMALL = (
+    "small = spark.range(0, 6_000, 1, 2).selectExpr('id', 'id * 3 AS m').orderBy('m')",
+    "small.collect()[-1]",
+)
+"""Rows of nearly 1 MiB, and the action whose answer they are."""
+LARGE = (
+    "wide = spark.range(0, {rows}, 1, 2).selectExpr('id', '{costly} AS text').repartition(2, 'text')",
+    "wide.count()",
+    "wide.agg({'text': 'max'}).collect()",
+)
+"""Rows of 70 bytes each that take long to compute, and two actions after which they are kept."""
+COSTLY = 30 * "sha2(" + "CAST(id AS string)" + 30 * ", 256)"
+ROW_BYTES = 70
+NEXT = "wide.where('id % 7 = {chance}').count()"
 
 
 def seconds(cells: list[NotedCell]) -> float:
     return sum(cell.seconds for cell in cells)
 
 
-def run(data: Path, cells: tuple[str, ...], memory: str, folder: Path, *, durable: str) -> list[NotedCell]:
+def run(
+    data: Path, cells: tuple[str, ...], memory: str, folder: Path, *, durable: str, pause_s: float = 2.0
+) -> list[NotedCell]:
     """Run cells in a kernel in a folder; only its data and what it has stored stay there."""
     folder.mkdir(exist_ok=True)
     with NotebookKernel(data, on=True, memory=memory, durable=durable, folder=folder) as kernel:
         done = kernel.run(cells)
-        kernel.run((PAUSE,))
+        kernel.run((PAUSE.format(pause_s),))
     for path in folder.iterdir():
         if path.name not in ("data", "stored"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -72,13 +95,42 @@ def restarts(data: Path, notebook: Notebook, memory: str) -> tuple[float, float,
     return restart, cost, len(differ)
 
 
-def hit_ms(data: Path, memory: str) -> float:
-    folder = data.parent / "hit"
-    run(data, (LARGE,), memory, folder, durable="--durable stored")
-    found = [run(data, (LARGE,), memory, folder, durable="--durable stored")[0] for _ in range(3)]
-    if not all("another kernel" in cell.shown for cell in found):
-        raise RuntimeError(f"the rows were not stored: {found[0].shown}")
-    return 1000 * statistics.median(cell.seconds for cell in found)
+def restarted(data: Path, chosen: Sequence[str], memory: str) -> dict[str, float | int]:
+    """Restart all notebooks."""
+    found = {name: restarts(data, load(name), memory) for name in chosen}
+
+    def mean(place: int) -> float:
+        return round(math.exp(statistics.fmean(math.log(one[place]) for one in found.values())), 3)
+
+    return {
+        "restart_ratio": mean(0),
+        "first_ratio": mean(1),
+        "differ": sum(one[2] for one in found.values()),
+        "notebooks": len(found),
+        **{f"restart_{name}": round(one[0], 3) for name, one in found.items()},
+    }
+
+
+def hits(data: Path, memory: str) -> dict[str, float]:
+    """Return the milliseconds of a kernel's first action that finds what another kernel has stored."""
+    told = {}
+    made = LARGE[0].replace("{costly}", COSTLY)
+    for name, first, *actions in (
+        ("hit_ms", *SMALL),
+        *((f"hit_{size}_ms", made.replace("{rows}", str(size * 10**6 // ROW_BYTES)), *LARGE[1:]) for size in (10, 100)),
+    ):
+        folder = data.parent / name
+        run(data, (first, *actions), memory, folder, durable="--durable stored", pause_s=10)
+        found = []
+        for chance in range(3):
+            # Another question each time: its answer is not known, the rows are.
+            last = actions[0] if name == "hit_ms" else NEXT.format(chance=chance)
+            found.append(run(data, (PAUSE.format(2), first, last), memory, folder, durable="--durable stored")[-1])
+        if not all("another kernel" in cell.shown for cell in found):
+            raise RuntimeError(f"{name}: nothing was stored: {[cell.shown for cell in found]}")
+        told[name] = round(1000 * statistics.median(cell.seconds for cell in found), 1)
+        shutil.rmtree(folder)
+    return told
 
 
 def mutated(folder: Path) -> dict[str, int]:
@@ -101,25 +153,21 @@ def mutated(folder: Path) -> dict[str, int]:
 def main(arguments: list[str]) -> dict[str, float | int]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks durable")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names())}; seven, if none is given")
+    parser.add_argument("--only", choices=PARTS, action="append", help="parts of it; all, if none is given")
     parser.add_argument("--memory", default="2g", help="the driver's memory (%(default)s)")
     options = parser.parse_args(arguments)
     chosen = options.names or QUICK
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
+        data, parts = Path(folder) / "data", options.only or PARTS
         make_data(data)
-        found = {name: restarts(data, load(name), options.memory) for name in chosen}
-        hit = hit_ms(data, options.memory)
-        told = mutated(Path(folder) / "mutations")
-
-    def mean(place: int) -> float:
-        return round(math.exp(statistics.fmean(math.log(one[place]) for one in found.values())), 3)
-
-    return {
-        "restart_ratio": mean(0),
-        "first_ratio": mean(1),
-        "hit_ms": round(hit, 1),
-        **told,
-        "differ": sum(one[2] for one in found.values()),
-        "notebooks": len(found),
-        **{f"restart_{name}": round(one[0], 3) for name, one in found.items()},
-    }
+        told: dict[str, float | int] = {}
+        if "restarts" in parts:
+            told |= restarted(data, chosen, options.memory)
+        if "hits" in parts:
+            told |= hits(data, options.memory)
+        if "changes" in parts:
+            told |= mutated(Path(folder) / "mutations")
+        if "kills" in parts:
+            wrong, _ = rows.after_kills(Path(folder) / "kills", KILLS)
+            told |= {"kills": KILLS, "killed_wrong": len(wrong)}
+    return told

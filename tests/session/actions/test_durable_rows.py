@@ -19,11 +19,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from flinkmagic.options import JobOptions
-from flinkmagic.reuse import durable_rows, durable_store, result_keys
+from flinkmagic.reuse import durable_rows, durable_store, result_keys, row_files
 from flinkmagic.reuse.durable_rows import DurableRows
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.session import SessionActions, capture, compile, release_retained, retained
+from flinkmagic.session import SessionActions, capture, compile, release_retained, retained, warm_up
 from tests.session.actions.test_durable_answers import DATA, ROOT, _prepare
 from tests.session.actions.test_durable_answers import kernel as kernel_of_its_own
 
@@ -114,6 +114,27 @@ def test_files_are_the_users_alone_and_hold_a_partition_each(kernel) -> None:
     made = [kernel.store.folder, *kernel.store.folder.rglob("*")]
     assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
     assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
+
+
+def test_reading_is_made_ready_without_a_job_once_for_a_store(kernel, monkeypatch) -> None:
+    kernel.keep()
+    kernel.begin()
+    planned = []
+    read = row_files.RowFiles.read
+
+    def reading(self, *args):
+        planned.append(read(self, *args))
+        return planned[-1]
+
+    monkeypatch.setattr(row_files.RowFiles, "read", reading)
+    spark, options = kernel.session.spark, JobOptions(durable=kernel.store.folder)
+    jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
+    warming = warm_up(spark, options)
+    warming.join(60)
+    assert warm_up(spark, options) is warming
+    assert warm_up(spark) is not warming
+    assert [rows.getNumPartitions() for rows in planned] == [json.loads(kernel.entries()[0].content)["partitions"]]
+    assert spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs() == jobs
 
 
 def test_what_is_released_leaves_the_folder(kernel) -> None:
@@ -412,16 +433,20 @@ def _killed(at, store, number, wait_s):
         left.rename(left.with_name(left.name.replace("storing", f"left-{number}")))
 
 
+def after_kills(folder, kills):
+    """Kill kernels at chance moments while they store rows; return which answers are wrong then, and what is said."""
+    chance, at, store = random.Random(11), folder / "0", folder / "store"
+    _prepare(at)
+    for number in range(kills):
+        _killed(at, store, number, chance.random() * 0.8)
+    answers, told = kernel_of_its_own(store, [_cell(at, number) for number in range(kills)], rows=True)
+    return [name for name, one in answers.items() if one["answer"] != one["plain"]], told
+
+
 @pytest.mark.long
 def test_a_kernel_that_is_killed_while_it_stores_rows_leaves_whole_ones(tmp_path) -> None:
-    chance, at, store = random.Random(11), tmp_path / "0", tmp_path / "store"
-    _prepare(at)
-    for number in range(KILLS):
-        _killed(at, store, number, chance.random() * 0.8)
-    answers, told = kernel_of_its_own(store, [_cell(at, number) for number in range(KILLS)], rows=True)
-    assert {name: one["answer"] for name, one in answers.items()} == {
-        name: one["plain"] for name, one in answers.items()
-    }
+    wrong, told = after_kills(tmp_path, KILLS)
+    assert wrong == []
     assert "damaged" not in told
 
 
