@@ -64,8 +64,8 @@ CLAIMS: dict[str, dict[str, tuple[str, ...]]] = {
         "import sys": ("the first write is done",),
         "%%flinkgraph nightly": ("reused, 1 write kept of the failed run", "✓ means: parquet, append", "✓ slow"),
         'spark.read.parquet("out/means")': (r"^\(105, 105\)$",),
-        "%%flinkgraph seasons": ("2 job vertices reused", "✓ q1: parquet", "✓ q4: parquet"),
-        "%flinkjobs --retained": (r"shared rows  delays .* memory or disk, durable",),
+        "%%flinkgraph extremes": ("hours is shared by 2 sinks", "job vertices reused", "✓ most: parquet"),
+        "%flinkjobs --retained": (r"shared rows  hours .* memory or disk, durable",),
     },
     "04-sharing": {
         "%%flinkgraph reports": (r"shared by 3 sinks \(sky, origin, carriers\)", "it calls Python functions"),
