@@ -39,6 +39,7 @@ from flinkmagic.session.findings.critical_path import CriticalPath, critical_pat
 from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Finding
+from flinkmagic.session.findings.forecast import measured_run
 from flinkmagic.session.findings.job_facts import job_facts
 from flinkmagic.session.findings.texts import finding_line
 from flinkmagic.session.query_views import query_view
@@ -46,6 +47,7 @@ from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
 from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
+from flinkmagic.simulation.what_if import MeasuredRun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -268,8 +270,19 @@ class Job:
         return () if isinstance(self._deployment, StreamingDeployment) else find(self._facts())
 
     def critical_path(self) -> CriticalPath | None:
-        """Return the chain of vertices that decided how long the job took; None of a stream, and before any task."""
-        return None if isinstance(self._deployment, StreamingDeployment) else critical_path(self._facts())
+        """Return the chain of vertices that decided how long the job took, and how long it would take otherwise.
+
+        None of a stream, and before any task.
+        """
+        if isinstance(self._deployment, StreamingDeployment):
+            return None
+        return critical_path(self._facts(), self.execution_graph)
+
+    def measured(self) -> MeasuredRun | None:
+        """Return how long the tasks and the driver took, for simulations; None of a stream."""
+        if isinstance(self._deployment, StreamingDeployment):
+            return None
+        return measured_run(self._facts(), self.execution_graph)
 
     def _facts(self) -> JobFacts:
         started_ms = self.details().start_ms

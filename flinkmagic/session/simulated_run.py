@@ -27,8 +27,9 @@ class SimulatedRun:
 def simulate_graph(graph: CompiledGraph, *, task_seconds: Sequence[str] = (), **asked: Any) -> SimulatedRun:
     """Run a compiled graph on a virtual cluster, on virtual time.
 
-    After a real run tasks take as long as they did there, and that run is shown beside the simulated one, unless
-    `task_seconds` gives a time for all tasks. Before a real run they take about a second each.
+    After a real run tasks and driver take as long as they did there, and that run is shown beside the simulated one,
+    with how well the simulation repeats it, unless `task_seconds` gives a time for all tasks. Before a real run tasks
+    take about a second each.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def simulate_graph(graph: CompiledGraph, *, task_seconds: Sequence[str] = (), **
     # A run of some sinks says nothing about the tasks of the others.
     whole = [job for job in graph.jobs if not job.left_out()]
     if whole and whole[-1].status.is_terminal and all("=" in text for text in task_seconds):
-        both = what_if(graph.job_graph, whole[-1].info(), options)
+        both = what_if(graph.job_graph, whole[-1].info(), options, whole[-1].measured())
         return SimulatedRun(both.simulated.timeline, both.to_text(), both.to_svg())
     alone = simulate(graph.job_graph, options).timeline
     return SimulatedRun(alone, timeline_text(alone), gantt_svg(alone))

@@ -37,6 +37,10 @@ class SimulationOptions:
     """The same for single vertices or operators."""
     measured_ms: Mapping[int, float] | None = None
     """The same for single execution vertices, exactly."""
+    lead_ms: Mapping[str, float] = field(default_factory=dict)
+    """By the id of a job vertex how long the driver needs before the first task, once the inputs are there."""
+    tail_ms: float = 0.0
+    """How long the driver needs after the last task."""
     spread: float = 0.2
     """The largest random change of a time, as a fraction of it."""
     endless: frozenset[int] = frozenset()

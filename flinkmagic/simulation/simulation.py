@@ -14,7 +14,6 @@ from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import JobMaster
@@ -25,6 +24,7 @@ from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, SchedulerNG
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.simulation.fault_injector import FaultInjector
+from flinkmagic.simulation.leading_scheduler import LeadingScheduler
 from flinkmagic.simulation.faults import Fault
 from flinkmagic.simulation.options import SimulationOptions
 from flinkmagic.simulation.task_times import SampledTaskTimes
@@ -78,7 +78,7 @@ class Simulation:
     """
 
     STALL_MS = 60_000.0
-    """A job in which nothing is under way for this long is stuck."""
+    """A job in which nothing is under way for this long is stuck, unless the driver is busy."""
 
     def __init__(self, job_graph: JobGraph, options: SimulationOptions, listeners: Sequence[JobListener] = ()) -> None:
         self.options = options
@@ -129,8 +129,9 @@ class Simulation:
         event_log: JobEventLog,
     ) -> SchedulerNG:
         options = self.options
-        self.scheduler = DefaultScheduler(
+        self.scheduler = LeadingScheduler(
             execution_graph,
+            lead_ms=options.lead_ms,
             main_thread=self.cluster.main_thread,
             clock=self.cluster.clock,
             slot_provider=slot_provider,
@@ -166,7 +167,8 @@ class Simulation:
         self.is_over = True
 
     def _is_stuck(self) -> bool:
-        if self.cluster.clock.now_ms() - self.injector.last_change_ms < self.STALL_MS:
+        stall_ms = self.STALL_MS + max(self.options.lead_ms.values(), default=0.0)
+        if self.cluster.clock.now_ms() - self.injector.last_change_ms < stall_ms:
             return False
         states = self.execution_graph.state
         is_idle = not np.any((states != _CREATED) & ~np.isin(states, _TERMINAL))
@@ -178,6 +180,8 @@ class Simulation:
         end_ms = info.status_timestamps.get(info.job_status, self.cluster.clock.now_ms())
         if not info.job_status.is_terminal:
             end_ms = self.injector.last_change_ms
+        elif info.job_status is JobStatus.FINISHED:
+            end_ms += self.options.tail_ms
         return SimulationResult(
             status=info.job_status,
             timeline=timeline_of(

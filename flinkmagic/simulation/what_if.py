@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from flinkmagic.amounts import count
+from flinkmagic.amounts import count, duration
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
@@ -16,6 +17,48 @@ from flinkmagic.simulation.timeline import Timeline, timeline_of, timeline_text
 
 _FINISHED, _RUNNING, _DEPLOYING = ExecutionState.FINISHED, ExecutionState.RUNNING, ExecutionState.DEPLOYING
 
+_SELDOM_MS = 1e9
+"""An interval of heartbeats that no run reaches: they cost time, and only faults need them."""
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """How long the parts of a real run took: what a simulation is calibrated with."""
+
+    elapsed_ms: float
+    slots: int
+    task_ms: Mapping[int, float]
+    """By execution vertex, from a task's launch to its end. One that is absent takes what the options say."""
+    lead_ms: Mapping[str, float]
+    """By the id of a job vertex how long the driver needed before its first task, although a slot was free."""
+    tail_ms: float
+    """How long the driver needed after the last task."""
+
+    def calibrated(self, options: SimulationOptions) -> SimulationOptions:
+        """Return options with these times. What messages and launches took is in the times already."""
+        return replace(
+            options,
+            measured_ms=self.task_ms,
+            lead_ms=self.lead_ms,
+            tail_ms=self.tail_ms,
+            initialization_ms=0.0,
+            latency_ms=0.0,
+        )
+
+    def simulated_ms(self, job_graph: JobGraph, slots: int) -> float:
+        """Return how long the job takes on some slots, when it is simulated."""
+        plain = SimulationOptions(slots=slots, heartbeat_interval_ms=_SELDOM_MS, heartbeat_timeout_ms=2 * _SELDOM_MS)
+        return simulate(job_graph, self.calibrated(plain)).timeline.makespan_ms
+
+    def error(self, job_graph: JobGraph) -> float:
+        """Return by which part the run as it was takes longer when it is simulated; negative if it takes less."""
+        return self.simulated_ms(job_graph, self.slots) / self.elapsed_ms - 1.0 if self.elapsed_ms > 0 else 0.0
+
+    def calibration(self, job_graph: JobGraph) -> str:
+        """Return how long the run as it was takes when it is simulated, and took."""
+        simulated = duration(self.simulated_ms(job_graph, self.slots))
+        return f"calibration: as it was, on {count(self.slots, 'slot')}: {simulated}, measured {duration(self.elapsed_ms)}"
+
 
 @dataclass(frozen=True)
 class WhatIf:
@@ -23,15 +66,18 @@ class WhatIf:
 
     real: Timeline
     simulated: SimulationResult
+    calibration: str = ""
+    """How well the simulation repeats the real run; empty if only the times of its tasks are known."""
 
     def to_svg(self) -> str:
         """Return both as SVG, one below the other on the same time scale."""
         return gantt_svg(self.real, self.simulated.timeline, titles=[self._real_title, self._simulated_title])
 
     def to_text(self) -> str:
-        """Return both as text, one after the other."""
+        """Return both as text, one after the other, and how well the simulation is calibrated."""
         parts = (self._real_title, timeline_text(self.real))
-        return "\n".join([*parts, "", self._simulated_title, timeline_text(self.simulated.timeline)])
+        simulated = (self._simulated_title, timeline_text(self.simulated.timeline))
+        return "\n".join([*parts, "", *simulated, *filter(None, [self.calibration])])
 
     @property
     def _real_title(self) -> str:
@@ -42,7 +88,9 @@ class WhatIf:
         return f"{self.real.name}, simulated on {count(len(self.simulated.timeline.slots), 'slot')}"
 
 
-def what_if(job_graph: JobGraph, info: ExecutionGraphInfo, options: SimulationOptions) -> WhatIf:
+def what_if(
+    job_graph: JobGraph, info: ExecutionGraphInfo, options: SimulationOptions, measured: MeasuredRun | None = None
+) -> WhatIf:
     """Simulate a job on another cluster, with the times that its tasks really took.
 
     Parameters
@@ -52,9 +100,15 @@ def what_if(job_graph: JobGraph, info: ExecutionGraphInfo, options: SimulationOp
     options : SimulationOptions
         The other cluster. Tasks that did not finish in the real run take `task_ms`, and those that `task_ms_by_name`
         names take its time.
+    measured : MeasuredRun, optional
+        What is known of the run's tasks and driver; by default the times of its executions.
     """
-    measured = measured_work_ms(info.archived_execution_graph)
-    return WhatIf(real_timeline(info), simulate(job_graph, replace(options, measured_ms=measured)))
+    real = real_timeline(info)
+    if measured is None:
+        work_ms = measured_work_ms(info.archived_execution_graph)
+        return WhatIf(real, simulate(job_graph, replace(options, measured_ms=work_ms)))
+    simulated = simulate(job_graph, measured.calibrated(options))
+    return WhatIf(real, simulated, measured.calibration(job_graph))
 
 
 def real_timeline(info: ExecutionGraphInfo) -> Timeline:

@@ -9,7 +9,7 @@ from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
 from flinkmagic.simulation.options import SimulationOptions
 from flinkmagic.simulation.simulation import simulate
-from flinkmagic.simulation.what_if import measured_work_ms, what_if
+from flinkmagic.simulation.what_if import MeasuredRun, measured_work_ms, what_if
 
 
 @pytest.fixture
@@ -54,3 +54,15 @@ def test_a_time_that_is_told_goes_before_the_measured_one(job_graph: JobGraph) -
     lengths = {span.task_name: (span.end_ms or 0.0) - span.start_ms for span in spans}
     assert all(length > 9_000.0 for name, length in lengths.items() if "read" in name)
     assert all(length < 2_000.0 for name, length in lengths.items() if "write" in name)
+
+
+def test_the_drivers_time_is_simulated_and_the_calibration_told(job_graph: JobGraph) -> None:
+    real = simulate(job_graph, SimulationOptions(slots=4)).info
+    vertices = job_graph.vertices_in_topological_order()
+    lead_ms = {vertex.id: lead for vertex, lead in zip(vertices, (90_000.0, 500.0), strict=True)}
+    measured = MeasuredRun(93_000.0, 2, dict.fromkeys(range(6), 1_000.0), lead_ms, 250.0)
+    shown = what_if(job_graph, real, SimulationOptions(slots=4), measured)
+    # A driver that plans for longer than a job may be stuck is not stuck.
+    assert shown.simulated.timeline.makespan_ms == pytest.approx(90_000 + 1_000 + 500 + 1_000 + 250)
+    assert shown.to_text().endswith("calibration: as it was, on 2 slots: 1 min 34 s, measured 1 min 33 s")
+    assert measured.error(job_graph) == pytest.approx(0.75 / 93)

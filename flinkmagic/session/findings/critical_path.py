@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flinkmagic.amounts import duration
+from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts, took_ms
+from flinkmagic.session.findings.forecast import Forecast, forecast
 
 
 @dataclass(frozen=True)
@@ -27,18 +29,28 @@ class CriticalPath:
     vertices: tuple[str, ...]
     """The names of the path's vertices, the first one first."""
     vertex_ids: tuple[str, ...]
+    forecast: Forecast | None = None
+    """How long the job would take otherwise; None of one that has not finished, and of one with thousands of tasks."""
 
     def __str__(self) -> str:
         path, driver = duration(1000 * self.path_s), duration(1000 * self.driver_s)
         text = f"of {duration(1000 * self.elapsed_s)}, {path} is the critical path, {driver} the driver"
+        if self.forecast is not None:
+            return f"{text}; {self.forecast}"
         least = self.least_s + self.driver_s
         return (
             f"{text}; more slots make it no shorter than {duration(1000 * least)}" if least < self.elapsed_s else text
         )
 
 
-def critical_path(job: JobFacts) -> CriticalPath | None:
-    """Return the critical path of a job; None if no task of it has run."""
+def critical_path(job: JobFacts, graph: AccessExecutionGraph | None = None) -> CriticalPath | None:
+    """Return the critical path of a job; None if no task of it has run.
+
+    Parameters
+    ----------
+    graph : AccessExecutionGraph, optional
+        The job's graph, with which it is simulated for the forecast.
+    """
     if not job.vertices:
         return None
     chain = [max(job.vertices, key=lambda vertex: vertex.end_ms)]
@@ -55,6 +67,7 @@ def critical_path(job: JobFacts) -> CriticalPath | None:
         least_s=_longest_chain_ms(job) / 1000,
         vertices=tuple(vertex.name for vertex in chain),
         vertex_ids=tuple(vertex.id for vertex in chain),
+        forecast=None if graph is None else forecast(job, graph),
     )
 
 

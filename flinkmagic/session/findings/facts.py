@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -185,10 +185,21 @@ class JobFacts:
             return 0.0
         return self._timeline.idle(begin_ms, end_ms, slots or self.slots)
 
+    def free_ms(self, begin_ms: float, end_ms: float) -> float:
+        """Return the time for which at least one slot was without a task of a vertex; it may have had a helper's."""
+        return self._timeline_of_vertices.free(begin_ms, end_ms, self.slots)
+
+    @cached_property
+    def _attempts(self) -> list[TaskRecord]:
+        return [task for vertex in self.vertices for task in vertex.attempts]
+
     @cached_property
     def _timeline(self) -> _Timeline:
-        attempts = [task for vertex in self.vertices for task in vertex.attempts]
-        return _Timeline([*attempts, *self.helpers], self.ended_ms)
+        return _Timeline([*self._attempts, *self.helpers], self.ended_ms)
+
+    @cached_property
+    def _timeline_of_vertices(self) -> _Timeline:
+        return _Timeline(self._attempts, self.ended_ms)
 
 
 class _Timeline:
@@ -209,16 +220,22 @@ class _Timeline:
 
     def idle(self, begin_ms: float, end_ms: float, slots: int) -> float:
         """Return the idle time of some slots, added up."""
-        index = bisect_right(self._times, begin_ms) - 1
-        idle, at = 0.0, begin_ms
+        # Spark reports a task's launch before the end of the core's last task.
+        return sum((length * max(0, slots - running) for length, running in self._parts(begin_ms, end_ms)), 0.0)
+
+    def free(self, begin_ms: float, end_ms: float, slots: int) -> float:
+        """Return the time for which fewer tasks ran than there are slots."""
+        return sum((length for length, running in self._parts(begin_ms, end_ms) if running < slots), 0.0)
+
+    def _parts(self, begin_ms: float, end_ms: float) -> Iterator[tuple[float, int]]:
+        """Yield the parts of a time in which as many tasks ran: how long, and how many."""
+        index, at = bisect_right(self._times, begin_ms) - 1, begin_ms
         while at < end_ms:
             running = self._running[index] if index >= 0 else 0
             until = self._times[index + 1] if index + 1 < len(self._times) else end_ms
             until = min(until, end_ms)
-            # Spark reports a task's launch before the end of the core's last task.
-            idle += (until - at) * max(0, slots - running)
+            yield until - at, running
             at, index = until, index + 1
-        return idle
 
 
 def took_ms(task: TaskRecord) -> float:
