@@ -1,8 +1,8 @@
 """How well does a run tell how long the job takes on other slots?
 
-Each of eight jobs runs on one slot and on two, after a run to warm up; from each of these runs it is told how long the
-job takes on the other number of slots, and the next run on that many says how long it takes. Four jobs that sleep, so
-that no core limits them, are told from two slots for four.
+Each of eight jobs runs on two slots and on one, after some runs to warm up; from each of these runs it is told how long the
+job takes on the other number of slots, and the median of the runs there says how long it takes. Four jobs that sleep,
+so that no core limits them, are told from two slots for four.
 
 Figures: `whatif_error` (median over all predictions of how far they are off, as a part of the measured time),
 `whatif_worst`, `whatif_calibration` (median of how far the run as it was is off when it is simulated), `jobs`,
@@ -14,10 +14,13 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import flinkmagic
+from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.simulation.what_if import MeasuredRun
 from tests.benchmarks.findings import run_cell
 
 if TYPE_CHECKING:
@@ -92,59 +95,87 @@ spark.range(0, 1000, 1, 9).mapInPandas(work, "id long").write.parquet(out)
 """The cells of jobs that need none."""
 
 
-class Forecasts:
-    """Runs jobs, tells how long they take on other slots, and looks."""
+SETTINGS = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
 
-    def __init__(self, spark: SparkSession, home: Path) -> None:
-        self._spark, self._home = spark, home
+
+class Runs:
+    """Runs jobs in sessions of as many slots as are asked for."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
         self._number = 0
-        self.errors: list[float] = []
+
+    def measured(self, cells: Mapping[str, str], slots: int, times: int, warm: int = 1) -> dict[str, list[Run]]:
+        """The runs of each job, in a session of its own for all, after some to warm up."""
+        spark = flinkmagic.local_session("history-benchmark", f"local[{slots}]", SETTINGS)
+        spark.sparkContext.setLogLevel("FATAL")
+        for cell in cells.values():
+            for _ in range(warm):
+                self._run(spark, cell)
+        found = {name: [self._run(spark, cell) for _ in range(times)] for name, cell in cells.items()}
+        spark.stop()
+        return found
+
+    def _run(self, spark: SparkSession, cell: str) -> Run:
+        self._number += 1
+        options = {"retain": "none", "parallelism": 8}
+        job, _ = run_cell(spark, cell, self._home, self._home / f"job{self._number}", options)
+        measured = job.measured()
+        assert measured is not None  # it is no stream
+        return Run(measured, job.execution_graph.job_graph)
+
+
+class Run(NamedTuple):
+    """A run, and the graph with which it is simulated."""
+
+    measured: MeasuredRun
+    job_graph: JobGraph
+
+
+class Errors:
+    """Compares what is told with what is measured."""
+
+    def __init__(self) -> None:
+        self.told: list[float] = []
         self.calibrations: list[float] = []
 
-    def run(self, name: str, cell: str, slots: int) -> Any:
-        self._number += 1
-        out = self._home / f"job{self._number}"
-        options = {"retain": "none", "slots": slots, "parallelism": 8}
-        return run_cell(self._spark, cell, self._home, out, options)[0]
-
-    def compare(self, name: str, cell: str, known: int, wanted: int) -> None:
-        """Tell from a run on `known` slots how long one on `wanted` takes."""
-        job = self.run(name, cell, known)
-        measured = job.measured()
-        graph = job.execution_graph.job_graph
-        predicted_ms, calibration = measured.simulated_ms(graph, wanted), measured.error(graph)
-        took_ms = self.run(name, cell, wanted).measured().elapsed_ms
-        error = predicted_ms / took_ms - 1
-        self.errors.append(abs(error))
-        self.calibrations.append(abs(calibration))
-        print(
-            f"{name}: {known} slots took {measured.elapsed_ms:.0f} ms (simulated {100 * calibration:+.0f} %); "
-            f"{wanted} slots: told {predicted_ms:.0f}, took {took_ms:.0f} ms ({100 * error:+.0f} %)",
-            flush=True,
-        )
+    def compare(self, name: str, known: list[Run], wanted: list[Run]) -> None:
+        """Tell from each of some runs how long the job takes on the slots of the others."""
+        slots, took_ms = wanted[0].measured.slots, statistics.median(run.measured.elapsed_ms for run in wanted)
+        for run in known:
+            told_ms = run.measured.simulated_ms(run.job_graph, slots)
+            calibration, error = run.measured.error(run.job_graph), told_ms / took_ms - 1
+            self.told.append(abs(error))
+            self.calibrations.append(abs(calibration))
+            print(
+                f"{name}: {run.measured.slots} slots took {run.measured.elapsed_ms:.0f} ms (simulated "
+                f"{100 * calibration:+.0f} %); {slots} slots: told {told_ms:.0f}, took {took_ms:.0f} ms "
+                f"({100 * error:+.0f} %)",
+                flush=True,
+            )
 
 
 def main(arguments: list[str]) -> dict[str, Any]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks history")
-    parser.parse_args(arguments)
-    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
-    spark = flinkmagic.local_session("history-benchmark", "local[4]", settings)
-    spark.sparkContext.setLogLevel("FATAL")
+    parser.add_argument("--times", type=int, default=3, help="runs of each job on each number of slots (%(default)s)")
+    times = parser.parse_args(arguments).times
+    errors = Errors()
     with tempfile.TemporaryDirectory() as folder:
-        forecasts = Forecasts(spark, Path(folder))
-        for name, cell in BOUND_BY_CORES.items():
-            for slots in (2, 1, 2):
-                forecasts.run(name, cell, slots)
-            forecasts.compare(name, cell, 2, 1)
-            forecasts.compare(name, cell, 1, 2)
-        forecasts.run("even", BOUND_BY_SLEEP["even"], 4)
-        for name, cell in BOUND_BY_SLEEP.items():
-            forecasts.compare(name, cell, 2, 4)
-    spark.stop()
+        runs = Runs(Path(folder))
+        # What the JVM has not compiled yet would take longer in the first session than in the others.
+        two = runs.measured(BOUND_BY_CORES, 2, times, warm=4)
+        two |= runs.measured(BOUND_BY_SLEEP, 2, times)
+        one = runs.measured(BOUND_BY_CORES, 1, times)
+        four = runs.measured(BOUND_BY_SLEEP, 4, times)
+    for name in BOUND_BY_CORES:
+        errors.compare(name, two[name], one[name])
+        errors.compare(name, one[name], two[name])
+    for name in BOUND_BY_SLEEP:
+        errors.compare(name, two[name], four[name])
     return {
-        "whatif_error": round(statistics.median(forecasts.errors), 3),
-        "whatif_worst": round(max(forecasts.errors), 3),
-        "whatif_calibration": round(statistics.median(forecasts.calibrations), 3),
+        "whatif_error": round(statistics.median(errors.told), 3),
+        "whatif_worst": round(max(errors.told), 3),
+        "whatif_calibration": round(statistics.median(errors.calibrations), 3),
         "jobs": len(BOUND_BY_CORES) + len(BOUND_BY_SLEEP),
-        "predictions": len(forecasts.errors),
+        "predictions": len(errors.told),
     }

@@ -189,6 +189,11 @@ class JobFacts:
         """Return the time for which at least one slot was without a task of a vertex; it may have had a helper's."""
         return self._timeline_of_vertices.free(begin_ms, end_ms, self.slots)
 
+    @property
+    def most_tasks(self) -> int:
+        """How many tasks ran simultaneously at most."""
+        return self._timeline.most
+
     @cached_property
     def _attempts(self) -> list[TaskRecord]:
         return [task for vertex in self.vertices for task in vertex.attempts]
@@ -217,6 +222,11 @@ class _Timeline:
         for at in self._times:
             running += changes[at]
             self._running.append(running)
+
+    @property
+    def most(self) -> int:
+        """How many tasks ran simultaneously at most."""
+        return max(self._running, default=0)
 
     def idle(self, begin_ms: float, end_ms: float, slots: int) -> float:
         """Return the idle time of some slots, added up."""

@@ -44,13 +44,13 @@ def forecast(job: JobFacts, graph: AccessExecutionGraph) -> Forecast | None:
     if not job.is_finished or not job.vertices or graph.n_vertices > MOST_TASKS:
         return None
     measured = measured_run(job, graph)
-    slots = job.slots_of_session if job.slots_of_session > job.slots else 2 * job.slots
+    slots = job.slots_of_session if job.slots_of_session > measured.slots else 2 * measured.slots
     skewed = {finding.vertex_id for finding in skewed_partition.RULE.find(job)}
     spread = measured_run(job, graph, spread=skewed) if skewed else None
     return Forecast(
         slots=slots,
         with_slots_s=measured.simulated_ms(graph.job_graph, slots) / 1000,
-        without_skew_s=None if spread is None else spread.simulated_ms(graph.job_graph, job.slots) / 1000,
+        without_skew_s=None if spread is None else spread.simulated_ms(graph.job_graph, measured.slots) / 1000,
         error=measured.error(graph.job_graph),
     )
 
@@ -79,11 +79,17 @@ def measured_run(job: JobFacts, graph: AccessExecutionGraph, *, spread: Collecti
     last_ms = max((vertex.end_ms for vertex in job.vertices), default=job.started_ms)
     return MeasuredRun(
         elapsed_ms=job.elapsed_ms,
-        slots=job.slots,
+        slots=_slots(job),
         task_ms=task_ms,
         lead_ms={vertex.id: _lead_ms(job, vertex) for vertex in job.vertices},
         tail_ms=max(0.0, job.ended_ms - last_ms),
     )
+
+
+def _slots(job: JobFacts) -> int:
+    """Return how many slots a job had. Spark does not know how many it may use: a stage has all of the session's."""
+    most = job.most_tasks if not job.slots_of_session else min(job.most_tasks, job.slots_of_session)
+    return max(job.slots, most)
 
 
 def _lead_ms(job: JobFacts, vertex: VertexFacts) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flinkmagic.deployment import DeploymentSnapshot, TaskRecord
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
+from flinkmagic.graph.job_graph import JobVertex
 from flinkmagic.graph.stream_graph import StreamNode
 from flinkmagic.planning.stage_handles import stage_handle
 from flinkmagic.planning.stage_metrics import NOTHING, Metrics, StageMetrics
@@ -69,19 +70,40 @@ def _vertex(
     vertex: ExecutionJobVertex, attempts: list[TaskRecord], written: tuple[int, ...], metrics: StageMetrics
 ) -> VertexFacts:
     handle = stage_handle(vertex.job_vertex)
-    nodes = list(reversed(vertex.job_vertex.operators))
-    operators = tuple(_operator(node, metrics.operators) for node in nodes)
-    above = None
-    if handle is not None and handle.kind == "write":
-        above = _facts(nodes[-1].id, nodes[-1].metadata or {}, metrics.top)
-    elif handle is not None and handle.above:
-        above = _facts(-1, handle.above, metrics.top)
+    if handle is None:
+        return vertex_facts(vertex.job_vertex, attempts, metrics, written=written)
+    above = vertex.job_vertex.tail.metadata or {} if handle.kind == "write" else handle.above or None
+    return vertex_facts(
+        vertex.job_vertex, attempts, metrics, kind=handle.kind, stage=handle.name, above=above, written=written
+    )
+
+
+def vertex_facts(
+    vertex: JobVertex,
+    attempts: Iterable[TaskRecord],
+    metrics: StageMetrics,
+    *,
+    kind: str = "",
+    stage: str = "",
+    above: Mapping[str, Any] | None = None,
+    written: tuple[int, ...] = (),
+) -> VertexFacts:
+    """Return the facts of a vertex.
+
+    Parameters
+    ----------
+    above : mapping, optional
+        The metadata of the exchange that its stage writes, or of the write's command.
+    **others
+        The fields of `VertexFacts`.
+    """
+    own = vertex.tail.id if kind == "write" else -1
     return VertexFacts(
         id=vertex.id,
         name=vertex.name,
-        kind=handle.kind if handle is not None else "",
-        stage=handle.name if handle is not None else "",
-        operators=operators,
+        kind=kind,
+        stage=stage,
+        operators=tuple(_operator(node, metrics.operators) for node in reversed(vertex.operators)),
         inputs=tuple(
             InputFacts(
                 edge.producer.id,
@@ -89,11 +111,11 @@ def _vertex(
                 edge.stream_edge.target.id,
                 edge.stream_edge.source.id,
             )
-            for edge in vertex.job_vertex.inputs
+            for edge in vertex.inputs
         ),
         attempts=tuple(attempts),
         written=written,
-        above=above,
+        above=None if above is None else _facts(own, above, metrics.top),
     )
 
 

@@ -1,0 +1,41 @@
+"""Event logs of Spark that cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from flinkmagic.errors.base import UserError
+
+
+@dataclass(eq=False)
+class NoEventLogError(UserError):
+    """A file or folder without an event log."""
+
+    path: Path
+
+    template = (
+        "{path} holds no event log of Spark. It is the file, or the folder eventlog_v2_..., that an application with "
+        "spark.eventLog.enabled writes below spark.eventLog.dir; or that folder itself."
+    )
+
+
+@dataclass(eq=False)
+class LogCodecError(UserError):
+    """A compressed event log for which the decompressor is missing, or which is of a kind that nothing here reads."""
+
+    path: Path
+    codec: str
+    cure: str
+
+    template = "{path} is compressed with {codec}. {cure}"
+
+
+@dataclass(eq=False)
+class UnreadableLogError(UserError):
+    """An event log that the system does not let us read."""
+
+    path: Path
+    reason: str | None
+
+    template = "{path} cannot be read: {reason}. Name the file or folder of an event log."

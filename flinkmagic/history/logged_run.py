@@ -1,0 +1,345 @@
+"""A job of an event log: an action or a write of a DataFrame, or a Spark job of an RDD, with its graph and its facts."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from flinkmagic.deployment import TaskRecord
+from flinkmagic.display import ErrorView, GraphView, JobSnapshot, TaskView, execution_view, job_view, stream_view
+from flinkmagic.display.costs import costs
+from flinkmagic.graph.environment import StreamExecutionEnvironment
+from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
+from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.graph.job_graph import JobGraph, JobVertex
+from flinkmagic.graph.job_graph_generator import create_job_graph
+from flinkmagic.graph.stream_graph import StreamGraph
+from flinkmagic.graph.transformations import (
+    MultipleInputTransformation,
+    OneInputTransformation,
+    PartitionTransformation,
+    SinkTransformation,
+    SourceTransformation,
+    Transformation,
+    TwoInputTransformation,
+)
+from flinkmagic.history.event_log import Application, LoggedExecution, LoggedJob, LoggedStage
+from flinkmagic.history.logged_plan import LoggedPlan, read_plan
+from flinkmagic.history.vertices import LoggedVertex, vertices_of
+from flinkmagic.planning.operator_labels import spark_text
+from flinkmagic.planning.plan_reader import PlanNode
+from flinkmagic.planning.sql_words import does, source_name, tables
+from flinkmagic.planning.stage_metrics import StageMetrics
+from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
+from flinkmagic.session.findings.facts import JobFacts
+from flinkmagic.session.findings.find import find
+from flinkmagic.session.findings.finding import Finding
+from flinkmagic.session.findings.forecast import MOST_TASKS
+from flinkmagic.session.findings.job_facts import vertex_facts
+
+_WRITTEN = re.compile(r"Command \S*?([^/\s]+)/?, (?:true|false), (\w+)")
+"""In the text of Spark's command that writes files: the last part of the path, and the format."""
+
+_MOST_OPERATORS = 5000
+"""A plan with more is shown by its stages alone."""
+
+
+@dataclass(eq=False)
+class LoggedRun:
+    """A job that an application has run. Made by `logged_runs`."""
+
+    app: Application
+    name: str
+    description: str
+    execution: LoggedExecution | None
+    jobs: list[LoggedJob]
+    """Its Spark jobs, oldest first."""
+
+    @property
+    def started_ms(self) -> float:
+        """When it began, milliseconds since the epoch."""
+        return min([job.started_ms for job in self.jobs] + ([self.execution.started_ms] if self.execution else []))
+
+    @property
+    def ended_ms(self) -> float:
+        """When it ended; if the log does not say so, when the log does."""
+        known = [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
+        return max(self.app.last_ms if ended is None else ended for ended in known)
+
+    @property
+    def elapsed_ms(self) -> float:
+        """How long it took."""
+        return self.ended_ms - self.started_ms
+
+    @property
+    def status(self) -> str:
+        """FINISHED, FAILED, or RUNNING if the log ends before it does."""
+        if self._errors:
+            return "FAILED"
+        known = [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
+        return "RUNNING" if None in known else "FINISHED"
+
+    @cached_property
+    def _errors(self) -> list[str]:
+        told = [job.error for job in self.jobs] + [self.execution.error if self.execution else None]
+        return list(dict.fromkeys(error for error in told if error))
+
+    @cached_property
+    def _stages(self) -> list[LoggedStage]:
+        """Its stages, also those that it skipped, by their ids."""
+        numbers = sorted({number for job in self.jobs for number in job.stages})
+        return [self.app.stages[number] for number in numbers if number in self.app.stages]
+
+    @cached_property
+    def _values(self) -> dict[int, int]:
+        """What its operators have measured, by accumulators."""
+        values: dict[int, int] = {}
+        for stage in self._stages:
+            values |= stage.metrics
+        return values | (self.execution.driver_metrics if self.execution is not None else {})
+
+    @cached_property
+    def _plan(self) -> LoggedPlan | None:
+        event = self.execution.plan_event() if self.execution is not None else None
+        if event is None:
+            return None
+        try:
+            plan = read_plan(event["sparkPlanInfo"], [stage.metrics.keys() for stage in self._stages])
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+            return None
+        return plan if len(plan.accumulators) <= _MOST_OPERATORS else None
+
+    @cached_property
+    def _vertices(self) -> tuple[list[LoggedVertex], list[LoggedVertex]]:
+        return vertices_of(self._stages, self._plan)
+
+    @cached_property
+    def _graphs(self) -> tuple[StreamGraph, JobGraph, list[tuple[JobVertex, LoggedVertex]]]:
+        """Its graphs, and the vertices of the job graph with those of the log, producers before consumers."""
+        vertices = self._vertices[0]
+        tails = _Transformations(self.name, vertices).tails
+        environment = StreamExecutionEnvironment(
+            self.name, RuntimeExecutionMode.BATCH, upper_bound_max_parallelism=1 << 31
+        )
+        for tail in tails:
+            environment.add_operator(tail)
+        stream_graph = environment.get_stream_graph()
+        job_graph = create_job_graph(stream_graph)
+        of_node = {node.id: vertex for vertex in job_graph.vertices.values() for node in vertex.operators}
+        paired = [(of_node[tail.id or 0], vertex) for tail, vertex in zip(tails, vertices, strict=True)]
+        return stream_graph, job_graph, paired
+
+    @cached_property
+    def job_graph(self) -> JobGraph:
+        """Its stages as vertices."""
+        return self._graphs[1]
+
+    @cached_property
+    def _execution_graph(self) -> ExecutionGraph | None:
+        """Its execution graph; None of a job with thousands of tasks."""
+        tasks = sum(vertex.parallelism for vertex in self.job_graph.vertices.values())
+        return build_execution_graph(self.job_graph) if tasks <= MOST_TASKS else None
+
+    @cached_property
+    def facts(self) -> JobFacts:
+        """What the rules of findings know of it."""
+        plan, values = self._plan, self._values
+        found = []
+        for job_vertex, vertex in self._graphs[2]:
+            metrics: dict[int, Any] = {}
+            above, top, kind = None, {}, ""
+            if plan is not None and vertex.part is not None:
+                metrics = {node.number: plan.metrics(node, values) for node in vertex.operators}
+                kind = vertex.part.kind
+                if vertex.part.above is not None:
+                    above, top = _metadata(vertex.part.above), plan.metrics(vertex.part.above, values)
+            attempts = _attempts(job_vertex, vertex)
+            found.append(vertex_facts(job_vertex, attempts, StageMetrics(metrics, top), kind=kind, above=above))
+        helpers = [task._replace(role="helper") for vertex in self._vertices[1] for task in vertex.tasks]
+        facts = JobFacts(
+            vertices=tuple(found),
+            started_ms=self.started_ms,
+            ended_ms=self.ended_ms,
+            slots=1,
+            is_finished=self.status == "FINISHED",
+            helpers=tuple(helpers),
+        )
+        slots = self.app.slots(self.started_ms, self.ended_ms) or max(1, facts.most_tasks)
+        return replace(facts, slots=slots, slots_of_session=slots)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what lost time in it, the most expensive first; of one that the log does not see end, so far."""
+        return find(self.facts)
+
+    def critical_path(self) -> CriticalPath | None:
+        """Return the chain of stages that decided how long it took, and how long it would take otherwise."""
+        return critical_path(self.facts, self._execution_graph)
+
+    def views(self) -> list[GraphView]:
+        """Return its graphs, the job graph first."""
+        stream_graph, job_graph, _ = self._graphs
+        execution = [] if self._execution_graph is None else [execution_view(self._execution_graph)]
+        snapshot = self.snapshot
+        views = [job_view(job_graph), stream_view(stream_graph, job_graph), *execution]
+        return [view.paint(snapshot) for view in views]
+
+    @cached_property
+    def snapshot(self) -> JobSnapshot:
+        """How far it is at the end of the log."""
+        tasks = [task for vertex in self.facts.vertices for task in vertex.attempts]
+        amounts = (
+            (one.vertex_id, one.start_ms, one.end_ms, (one.rows_in, one.rows_out, one.bytes_in, one.bytes_out))
+            for one in tasks
+            if one.state is ExecutionState.FINISHED
+        )
+        return JobSnapshot(
+            self.name,
+            self.status,
+            states={vertex.id: _states(vertex.attempts) for vertex in self.facts.vertices},
+            elapsed_ms=self.elapsed_ms,
+            slots_used=0,
+            slots_total=self.facts.slots,
+            started_at_ms=self.started_ms,
+            tasks=list(_task_views(tasks)),
+            errors=[ErrorView(error) for error in self._errors],
+            costs=costs(amounts),
+        )
+
+
+def logged_runs(app: Application) -> list[LoggedRun]:
+    """Return the jobs of an application of which a task has run, oldest first.
+
+    The Spark jobs of a SQL execution are one job; so are those of the executions that it needs.
+    """
+    of_execution: dict[int, list[LoggedJob]] = {}
+    alone: list[LoggedJob] = []
+    for job in app.jobs.values():
+        execution = app.executions.get(job.execution) if job.execution is not None else None
+        if execution is None:
+            alone.append(job)
+        else:
+            root = execution.root if execution.root in app.executions else execution.id
+            of_execution.setdefault(root, []).append(job)
+    runs = []
+    for number, jobs in of_execution.items():
+        execution = app.executions[number]
+        runs.append(LoggedRun(app, f"query_{number}", execution.description, execution, jobs))
+    for job in alone:
+        stages = [app.stages[number].name for number in job.stages if number in app.stages]
+        runs.append(LoggedRun(app, f"job_{job.id}", job.description or "".join(stages[-1:]), None, [job]))
+    ran = [run for run in runs if any(stage.tasks for stage in run._stages)]
+    return sorted(ran, key=lambda run: run.started_ms)
+
+
+class _Transformations:
+    """Makes the transformations of a job's vertices."""
+
+    def __init__(self, name: str, vertices: list[LoggedVertex]) -> None:
+        self._made: dict[int, Transformation] = {}
+        """By the vertex what its last operator makes, on its way to those that read it."""
+        read = {id(producer) for vertex in vertices for producer, _, _ in vertex.reads}
+        self.tails = [self._vertex(vertex, is_last=id(vertex) not in read) for vertex in vertices]
+        """The last operator of each."""
+
+    def _vertex(self, vertex: LoggedVertex, *, is_last: bool) -> Transformation:
+        tasks = max(1, len({task.subtask for task in vertex.tasks}))
+        made: dict[int, Transformation] = {}
+        for node in vertex.operators:
+            inputs = [made[child.number] for child in node.children if child.number in made]
+            inputs += [self._made[id(producer)] for producer, _, reader in vertex.reads if reader == node.number]
+            made[node.number] = tail = _operator(node, inputs, tasks)
+        if is_last:
+            above = vertex.part.above if vertex.part is not None else None
+            metadata = {} if above is None else _metadata(above)
+            title = "result" if above is None else _written(above)
+            tail = SinkTransformation(
+                tail, title, parallelism=tasks, metadata={**metadata, "name": title, "role": "sink"}
+            )
+        self._made[id(vertex)] = PartitionTransformation(tail, vertex.partitioner, StreamExchangeMode.BATCH)
+        return tail
+
+
+def _operator(node: PlanNode, inputs: list[Transformation], tasks: int) -> Transformation:
+    common: dict[str, Any] = {"parallelism": tasks, "metadata": _metadata(node)}
+    if len(inputs) > 1:
+        common["chaining_strategy"] = ChainingStrategy.HEAD_WITH_INPUTS
+    if not inputs:
+        return SourceTransformation(source_name(node), **common)
+    if len(inputs) == 1:
+        return OneInputTransformation(inputs[0], node.name, **common)
+    if len(inputs) == 2:
+        return TwoInputTransformation(inputs[0], inputs[1], node.name, **common)
+    return MultipleInputTransformation(inputs, node.name, **common)
+
+
+def _written(command: PlanNode) -> str:
+    """Return what a write's command writes, in a few words: ``parquet rows``."""
+    found = _WRITTEN.search(command.text)
+    return f"{found[2].lower()} {found[1]}" if found is not None else command.name.removeprefix("Execute ")
+
+
+def _metadata(node: PlanNode) -> dict[str, Any]:
+    told = {"operator": node.name, "text": spark_text(node), "kind": node.kind, "node": node.number}
+    is_of_rdd = node.kind == node.name
+    return told if is_of_rdd or node.kind.startswith("Execute") else {**told, "does": does(node), "reads": tables(node)}
+
+
+def _attempts(job_vertex: JobVertex, vertex: LoggedVertex) -> list[TaskRecord]:
+    """Return the attempts of a vertex's tasks: its subtasks are the partitions of which a task has begun."""
+    tasks = sorted(vertex.tasks, key=lambda task: (task.start_ms, task.task_id))
+    position = {subtask: index for index, subtask in enumerate(sorted({task.subtask for task in tasks}))}
+    slots = _slots(tasks)
+    return [
+        task._replace(
+            vertex_id=job_vertex.id, vertex=job_vertex.name, subtask=position[task.subtask], slot=slots[task.task_id]
+        )
+        for task in tasks
+    ]
+
+
+def _slots(tasks: list[TaskRecord]) -> dict[int, str]:
+    """Return the slot of each task by its id: the first one of its executor that no other task has."""
+    free: dict[str, list[int]] = {}
+    busy: dict[str, list[tuple[float, int]]] = {}
+    found: dict[int, str] = {}
+    for task in tasks:
+        own_free, own_busy = free.setdefault(task.executor, []), busy.setdefault(task.executor, [])
+        while own_busy and own_busy[0][0] <= task.start_ms:
+            heapq.heappush(own_free, heapq.heappop(own_busy)[1])
+        number = heapq.heappop(own_free) if own_free else len(own_busy)
+        heapq.heappush(own_busy, (float("inf") if task.end_ms is None else task.end_ms, number))
+        found[task.task_id] = f"{task.executor}_{number}"
+    return found
+
+
+def _states(attempts: tuple[TaskRecord, ...]) -> bytes:
+    """Return the state of each subtask: that of its last attempt, unless one has finished."""
+    states: dict[int, ExecutionState] = {}
+    for task in attempts:
+        if states.get(task.subtask) is not ExecutionState.FINISHED:
+            states[task.subtask] = task.state
+    return bytes(states[subtask].value for subtask in sorted(states))
+
+
+def _task_views(tasks: list[TaskRecord]) -> Iterator[TaskView]:
+    for task in tasks:
+        yield TaskView(
+            vertex_id=task.vertex_id,
+            subtask=task.subtask,
+            attempt=task.attempt,
+            state=task.state.name,
+            slot=task.slot,
+            executor=task.executor,
+            start_ms=task.start_ms,
+            end_ms=task.end_ms,
+            rows_in=task.rows_in,
+            rows_out=task.rows_out,
+            bytes_in=task.bytes_in,
+            bytes_out=task.bytes_out,
+            error=task.error.partition("\n")[0] or None,
+        )

@@ -1,0 +1,184 @@
+"""Makes the vertices of a logged job: which stages ran what part of its plan, and which read which.
+
+1. Stages with the same RDDs compute the same, and are one vertex: a stage and its copy in a later Spark job, which skips
+   it; the stages of `take`, which reads more and more partitions.
+2. A vertex runs the part of the plan of whose metrics its tasks have measured the most. One whose measures are not
+   known, for it failed, or the log ends before, runs the part that is left with the most names of its RDDs.
+3. Of several vertices for one part the last one has it. One that it reads ran the part before a shuffle that is no
+   operator of the plan (``TakeOrderedAndProject``); any other has helped, such as the sampling before a sort.
+4. A stage that fits no part (of an RDD; of a plan that the log does not have) has what made its RDDs for operators.
+5. An edge is where a stage names its parents, and where a part reads another one by a broadcast or a subquery. It leads
+   from what began earlier to what began later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from flinkmagic.deployment import TaskRecord
+from flinkmagic.graph.partitioner import PartitionerKind
+from flinkmagic.history.event_log import LoggedStage
+from flinkmagic.history.logged_plan import LoggedPlan, PlanPart, plan_id
+from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
+from flinkmagic.planning.plan_reader import PlanNode
+
+_PARTITIONERS = (
+    ("Exchange hashpartitioning", PartitionerKind.HASH),
+    ("Exchange rangepartitioning", PartitionerKind.RANGE),
+    ("Exchange SinglePartition", PartitionerKind.GLOBAL),
+    ("Exchange RoundRobinPartitioning", PartitionerKind.REBALANCE),
+)
+"""How the texts of exchanges begin."""
+
+
+@dataclass(eq=False)
+class LoggedVertex:
+    """Stages that compute the same."""
+
+    stages: list[LoggedStage]
+    part: PlanPart | None = None
+    operators: list[PlanNode] = field(default_factory=list)
+    """Inputs first."""
+    reads: list[tuple[LoggedVertex, PartitionerKind, int]] = field(default_factory=list)
+    """What it reads, how, and the number of the operator that does."""
+
+    @property
+    def tasks(self) -> list[TaskRecord]:
+        """The attempts of its stages."""
+        return [task for stage in self.stages for task in stage.tasks]
+
+    @property
+    def measured(self) -> set[int]:
+        """The accumulators to which its tasks have added."""
+        return {number for stage in self.stages for number in stage.metrics}
+
+    @property
+    def began_ms(self) -> float:
+        return min(task.start_ms for task in self.tasks)
+
+    @property
+    def partitioner(self) -> PartitionerKind:
+        """How its rows are spread over those that read them."""
+        above = self.part.above if self.part is not None else None
+        if self.part is not None and self.part.kind in ("broadcast", "subquery"):
+            return PartitionerKind.BROADCAST
+        if self.part is not None and self.part.kind == "boundary":
+            return PartitionerKind.RESCALE
+        text = above.text if above is not None else ""
+        return next((kind for begin, kind in _PARTITIONERS if text.startswith(begin)), PartitionerKind.CUSTOM)
+
+
+def vertices_of(
+    stages: list[LoggedStage], plan: LoggedPlan | None
+) -> tuple[list[LoggedVertex], list[LoggedVertex]]:
+    """Return the vertices of a job, those that began earlier first, and those that have only helped."""
+    groups: dict[tuple[int, ...], LoggedVertex] = {}
+    of_stage: dict[int, LoggedVertex] = {}
+    for stage in stages:
+        vertex = groups.setdefault(stage.rdds or (-1 - stage.id,), LoggedVertex([]))
+        vertex.stages.append(stage)
+        of_stage[stage.id] = vertex
+    ran = sorted((one for one in groups.values() if one.tasks), key=lambda one: (one.began_ms, one.stages[0].id))
+    parents = {
+        id(one): [of_stage[parent] for stage in one.stages for parent in stage.parents if parent in of_stage]
+        for one in ran
+    }
+    helpers = [] if plan is None else _assign(ran, plan, parents)
+    vertices = [one for one in ran if one not in helpers]
+    for vertex in vertices:
+        if not vertex.operators:
+            vertex.operators = _chain(list(dict.fromkeys(scope for one in vertex.stages for scope in one.scopes)))
+    _connect(vertices, parents, _exchanges(plan))
+    return vertices, helpers
+
+
+def _assign(
+    ran: list[LoggedVertex], plan: LoggedPlan, parents: Mapping[int, list[LoggedVertex]]
+) -> list[LoggedVertex]:
+    """Give vertices their parts and operators; return those that have only helped."""
+    of_part: dict[int, list[LoggedVertex]] = {}
+    for vertex in sorted(ran, key=lambda one: not one.measured):
+        scopes = {scope for stage in vertex.stages for scope in stage.scopes}
+        fits = [
+            (len(vertex.measured & part.measured), 0, -index)
+            if vertex.measured
+            else (0, len(scopes & part.names) if index not in of_part else 0, -index)
+            for index, part in enumerate(plan.parts)
+        ]
+        *most, index = max(fits, default=(0, 0, 0))
+        if any(most):
+            vertex.part = plan.parts[-index]
+            of_part.setdefault(-index, []).append(vertex)
+    helpers = []
+    for number, found in of_part.items():
+        part = plan.parts[number]
+        *others, last = found
+        before = next((one for one in others if one in parents[id(last)]), None)
+        helpers += [one for one in others if one is not before]
+        last.operators = part.operators
+        if before is not None:
+            cut = _hidden_shuffle(part)
+            before.operators = [*part.operators[:cut], _local(part.operators[cut])]
+            last.operators = part.operators[cut:]
+            before.part = None
+    return helpers
+
+
+def _hidden_shuffle(part: PlanPart) -> int:
+    """Return which operator of a part has a shuffle of its own; the last one if none is known to have one."""
+    last = len(part.operators) - 1
+    return next((index for index, one in enumerate(part.operators) if one.kind in HIDDEN_SHUFFLES), last)
+
+
+def _local(node: PlanNode) -> PlanNode:
+    """Return what an operator with a shuffle of its own does before that."""
+    return PlanNode(
+        -node.number, node.kind, node.class_name, f"{node.name} (local)", node.text, (), node.children, ()
+    )
+
+
+def _chain(scopes: list[str]) -> list[PlanNode]:
+    """Return operators of which each reads the one before it."""
+    nodes: list[PlanNode] = []
+    for number, scope in enumerate(scopes or ["RDD"], start=1):
+        nodes.append(PlanNode(number, scope, scope, scope, scope, (), tuple(nodes[-1:]), ()))
+    return nodes
+
+
+def _exchanges(plan: LoggedPlan | None) -> dict[str, PlanPart]:
+    parts = plan.parts if plan is not None else []
+    return {plan_id(part.above): part for part in parts if part.above is not None and plan_id(part.above)}
+
+
+def _connect(
+    vertices: list[LoggedVertex], parents: Mapping[int, list[LoggedVertex]], exchanges: Mapping[str, PlanPart]
+) -> None:
+    """Find what each vertex reads."""
+    with_part = {id(one.part): one for one in vertices if one.part is not None}
+    earlier: set[int] = set()
+    for vertex in vertices:
+        found: dict[int, tuple[LoggedVertex, int]] = {}
+        part = vertex.part
+        if part is not None:
+            own = {one.number for one in vertex.operators}
+            reads = [(number, cut) for number, cuts in part.reads.items() for cut in cuts]
+            reads += [(number, exchanges[text]) for number, text in part.reused.items() if text in exchanges]
+            for number, cut in reads:
+                producer = with_part.get(id(cut))
+                if producer is not None and number in own:
+                    found[id(producer)] = producer, number
+        reader = _reader(vertex)
+        for producer in parents[id(vertex)]:
+            found.setdefault(id(producer), (producer, reader))
+        vertex.reads = [
+            (producer, producer.partitioner, number) for key, (producer, number) in found.items() if key in earlier
+        ]
+        earlier.add(id(vertex))
+
+
+def _reader(vertex: LoggedVertex) -> int:
+    """Return which operator reads what the plan does not connect: one that reads an exchange again, else the first."""
+    reused = list(vertex.part.reused) if vertex.part is not None else []
+    own = {one.number for one in vertex.operators}
+    return next((number for number in reused if number in own), vertex.operators[0].number)
