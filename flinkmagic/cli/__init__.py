@@ -11,10 +11,16 @@ from collections.abc import Sequence
 
 from flinkmagic import __version__
 from flinkmagic.cli import compile as compile_command
-from flinkmagic.cli import demo, simulate, tutorials
+from flinkmagic.cli import demo, history, simulate, tutorials
 from flinkmagic.errors.base import UserError
 
-COMMANDS = {"tutorials": tutorials, "demo": demo, "compile": compile_command, "simulate": simulate}
+COMMANDS = {
+    "tutorials": tutorials,
+    "demo": demo,
+    "compile": compile_command,
+    "simulate": simulate,
+    "history": history,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,8 +1,8 @@
 """Finds event logs of Spark and reads their lines: plain files, rolling ones, compressed ones.
 
 Sources: Spark's `EventLogFileWriters`, whose names of files these are, and `CompressionCodec`. A codec is told by the
-first bytes of a file, not by its name. Frames are those of Zstandard and gzip, of `LZ4BlockOutputStream` (lz4-java) and of
-`SnappyOutputStream` (xerial); pyarrow decompresses what is in them.
+first bytes of a file, not by its name. Frames are those of Zstandard and gzip, of `LZ4BlockOutputStream` (lz4-java) and
+of `SnappyOutputStream` (xerial); pyarrow decompresses what is in them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import BinaryIO
 
 from flinkmagic.errors.history import LogCodecError, NoEventLogError, UnreadableLogError
@@ -221,7 +222,7 @@ _CODECS: tuple[tuple[bytes, str, Callable[[Path, str, BinaryIO], Iterator[bytes]
 )
 
 
-def _pyarrow(path: Path, codec: str):  # type: ignore[no-untyped-def]
+def _pyarrow(path: Path, codec: str) -> ModuleType:
     try:
         import pyarrow
     except ImportError:

@@ -13,13 +13,12 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from flinkmagic.amounts import count
 from flinkmagic.deployment import TaskRecord
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.history.event_files import EventLog, find_logs
+from flinkmagic.history.event_files import EventLog
 
 Event = Mapping[str, Any]
 
@@ -125,23 +124,14 @@ class Application:
         return max(most, now) // self.cpus_per_task
 
 
-def read_applications(path: Path) -> list[Application]:
-    """Return the applications whose logs are in a file or folder.
+def read_application(log: EventLog) -> Application:
+    """Read a log, as far as it goes.
 
     Raises
     ------
-    NoEventLogError
-        If there is none.
-    UnreadableLogError
-        If it cannot be read.
     LogCodecError
         If it is compressed in a way that cannot be read here.
     """
-    return [read_application(log) for log in find_logs(path)]
-
-
-def read_application(log: EventLog) -> Application:
-    """Read a log, as far as it goes."""
     return _Reader(log.name).read(log)
 
 
@@ -395,7 +385,7 @@ def _error(kind: str, reason: Event) -> str:
     return what.rstrip(": ")[:_ERROR_LENGTH]
 
 
-def _measures(metrics: Event | None) -> dict[str, int]:
+def _measures(metrics: Event | None) -> dict[str, Any]:
     """Return what a task has measured, in the fields of its record."""
     if not metrics:
         return {}

@@ -1,8 +1,8 @@
 """Reads the plan of a logged SQL execution, and cuts it into the parts that its stages run.
 
-Source: Spark's `SparkPlanInfo`: names, texts and metrics of operators. A log has no classes: an operator's is told by its
-name. As in planning, exchanges and subqueries cut a plan; wrappers of code generation and of adaptive execution are no
-operators.
+Source: Spark's `SparkPlanInfo`: names, texts and metrics of operators. A log has no classes: an operator's is told by
+its name. As in planning, exchanges and subqueries cut a plan; wrappers of code generation and of adaptive execution are
+no operators.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PlanPart:
 
     root: PlanNode
     kind: str
-    """What its stage leaves: ``shuffle``, ``broadcast``, ``subquery``, ``boundary`` (a cache), ``write``, ``result``."""
+    """What its stage leaves: ``shuffle``, ``broadcast``, ``subquery``, ``boundary``, ``write``, ``result``."""
     above: PlanNode | None = None
     """The exchange that it feeds, or the write's command."""
     operators: list[PlanNode] = field(default_factory=list)
@@ -174,7 +174,7 @@ class _PlanReader:
         """Return the part below an exchange or a subquery; None if there is no cut."""
         is_subquery = False
         while _is_wrapper(info) or _is_subquery(info):
-            children = info.get("children") or ()
+            children = list(info.get("children") or ())
             if len(children) != 1:
                 return None
             is_subquery = is_subquery or _is_subquery(info)
@@ -191,7 +191,7 @@ class _PlanReader:
         return cut
 
     def _cache(self, scan: Mapping[str, Any], child: Mapping[str, Any]) -> str:
-        """Return whether the plan of a cache is a stage of its own, or was filled before; else, and if it is none, ""."""
+        """Return ``boundary`` if the plan of a cache ran in a stage of its own, ``filled`` if it did not run; else ""."""
         if _kind(scan) != CACHED_SCAN:
             return ""
         own = {number for _, number in _metrics(scan)}
@@ -261,7 +261,7 @@ def _is_exchange(info: Mapping[str, Any]) -> bool:
 def _kind(info: Mapping[str, Any]) -> str:
     """Return the class of an operator, by its name."""
     name = _name(info)
-    if name.startswith("Scan In-memory") or name.startswith("InMemoryTableScan"):
+    if name.startswith(("Scan In-memory", "InMemoryTableScan")):
         return CACHED_SCAN
     if name.startswith("Scan "):
         return FILE_SCAN if "Location" in (info.get("metadata") or {}) else "RDDScanExec"

@@ -1,4 +1,4 @@
-"""A job of an event log: an action or a write of a DataFrame, or a Spark job of an RDD, with its graph and its facts."""
+"""A job of an event log: an action or a write of a DataFrame, or a Spark job of an RDD, with its graph and facts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from flinkmagic.deployment import TaskRecord
-from flinkmagic.display import ErrorView, GraphView, JobSnapshot, TaskView, execution_view, job_view, stream_view
+from flinkmagic.display import ErrorView, GraphView, JobSnapshot, TaskView, job_view, stream_view
 from flinkmagic.display.costs import costs
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
@@ -34,7 +34,7 @@ from flinkmagic.history.vertices import LoggedVertex, vertices_of
 from flinkmagic.planning.operator_labels import spark_text
 from flinkmagic.planning.plan_reader import PlanNode
 from flinkmagic.planning.sql_words import does, source_name, tables
-from flinkmagic.planning.stage_metrics import StageMetrics
+from flinkmagic.planning.stage_metrics import NOTHING, Metrics, StageMetrics
 from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
 from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.find import find
@@ -83,6 +83,11 @@ class LoggedRun:
             return "FAILED"
         known = [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
         return "RUNNING" if None in known else "FINISHED"
+
+    @property
+    def n_tasks(self) -> int:
+        """How many attempts of tasks it has."""
+        return sum(len(stage.tasks) for stage in self._stages)
 
     @cached_property
     def _errors(self) -> list[str]:
@@ -151,8 +156,8 @@ class LoggedRun:
         plan, values = self._plan, self._values
         found = []
         for job_vertex, vertex in self._graphs[2]:
-            metrics: dict[int, Any] = {}
-            above, top, kind = None, {}, ""
+            metrics: dict[int, Metrics] = {}
+            above, top, kind = None, NOTHING, ""
             if plan is not None and vertex.part is not None:
                 metrics = {node.number: plan.metrics(node, values) for node in vertex.operators}
                 kind = vertex.part.kind
@@ -181,12 +186,9 @@ class LoggedRun:
         return critical_path(self.facts, self._execution_graph)
 
     def views(self) -> list[GraphView]:
-        """Return its graphs, the job graph first."""
+        """Return its job graph and its stream graph, painted."""
         stream_graph, job_graph, _ = self._graphs
-        execution = [] if self._execution_graph is None else [execution_view(self._execution_graph)]
-        snapshot = self.snapshot
-        views = [job_view(job_graph), stream_view(stream_graph, job_graph), *execution]
-        return [view.paint(snapshot) for view in views]
+        return [view.paint(self.snapshot) for view in (job_view(job_graph), stream_view(stream_graph, job_graph))]
 
     @cached_property
     def snapshot(self) -> JobSnapshot:

@@ -1,7 +1,7 @@
 """Makes the vertices of a logged job: which stages ran what part of its plan, and which read which.
 
-1. Stages with the same RDDs compute the same, and are one vertex: a stage and its copy in a later Spark job, which skips
-   it; the stages of `take`, which reads more and more partitions.
+1. Stages with the same RDDs compute the same, and are one vertex: a stage and its copy in a later Spark job, which
+   skips it; the stages of `take`, which reads more and more partitions.
 2. A vertex runs the part of the plan of whose metrics its tasks have measured the most. One whose measures are not
    known, for it failed, or the log ends before, runs the part that is left with the most names of its RDDs.
 3. Of several vertices for one part the last one has it. One that it reads ran the part before a shuffle that is no
@@ -69,9 +69,7 @@ class LoggedVertex:
         return next((kind for begin, kind in _PARTITIONERS if text.startswith(begin)), PartitionerKind.CUSTOM)
 
 
-def vertices_of(
-    stages: list[LoggedStage], plan: LoggedPlan | None
-) -> tuple[list[LoggedVertex], list[LoggedVertex]]:
+def vertices_of(stages: list[LoggedStage], plan: LoggedPlan | None) -> tuple[list[LoggedVertex], list[LoggedVertex]]:
     """Return the vertices of a job, those that began earlier first, and those that have only helped."""
     groups: dict[tuple[int, ...], LoggedVertex] = {}
     of_stage: dict[int, LoggedVertex] = {}
@@ -93,9 +91,7 @@ def vertices_of(
     return vertices, helpers
 
 
-def _assign(
-    ran: list[LoggedVertex], plan: LoggedPlan, parents: Mapping[int, list[LoggedVertex]]
-) -> list[LoggedVertex]:
+def _assign(ran: list[LoggedVertex], plan: LoggedPlan, parents: Mapping[int, list[LoggedVertex]]) -> list[LoggedVertex]:
     """Give vertices their parts and operators; return those that have only helped."""
     of_part: dict[int, list[LoggedVertex]] = {}
     for vertex in sorted(ran, key=lambda one: not one.measured):
@@ -133,9 +129,7 @@ def _hidden_shuffle(part: PlanPart) -> int:
 
 def _local(node: PlanNode) -> PlanNode:
     """Return what an operator with a shuffle of its own does before that."""
-    return PlanNode(
-        -node.number, node.kind, node.class_name, f"{node.name} (local)", node.text, (), node.children, ()
-    )
+    return PlanNode(-node.number, node.kind, node.class_name, f"{node.name} (local)", node.text, (), node.children, ())
 
 
 def _chain(scopes: list[str]) -> list[PlanNode]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -39,11 +40,13 @@ from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments,
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
 from flinkmagic.magics.tracebacks import plainly_interrupted
-from flinkmagic.options import STREAMING
+from flinkmagic.options import COUNT, STREAMING, typed
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.staleness.graph_marks import stale_marks
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
+SHOWN_INLINE = 5
+"""So many jobs of an event log are stored in a notebook with their pictures."""
 DEFAULT_RESULT = "result"
 """The name of a DataFrame that is given by an expression."""
 
@@ -276,6 +279,38 @@ class FlinkMagics(ConfiguredOptions, Magics):
             restart=options.restart,
         )
         show({"image/svg+xml": simulated.svg, "text/plain": lines_visible(simulated.text)}, raw=True)
+
+    @with_help
+    @no_var_expand
+    @magic_arguments("flinkhistory")
+    @argument("path", help="an event log of Spark, or a folder of them")
+    @argument(
+        "--jobs",
+        type=typed(COUNT),
+        default=SHOWN_INLINE,
+        metavar="N",
+        help="how many jobs, the longest ones, are shown with graphs and findings (%(default)s)",
+    )
+    @argument("--save", metavar="FILE", help="write one page of HTML instead")
+    @line_magic
+    def flinkhistory(self, line: str) -> None:
+        """Show the jobs of Spark's event logs, of whatever application, and why they took so long.
+
+        An application writes its log with spark.eventLog.enabled, below spark.eventLog.dir.
+
+            %flinkhistory /var/log/spark/app-20260101120000-0001
+            %flinkhistory /var/log/spark --jobs 20 --save history.html
+        """
+        from flinkmagic.history.report import histories, page
+
+        options = parsed(self.flinkhistory, line)
+        read = histories(Path(options.path).expanduser(), options.jobs)
+        if options.save:
+            Path(options.save).expanduser().write_text(page(read), encoding="utf-8")
+            print(f"Written to {options.save}")
+            return
+        for history in read:
+            show({"text/html": history.to_html(), "text/plain": history.to_text()}, raw=True)
 
     def _show_retained(self, release: str | None, graphs: list[CompiledGraph], name: str | None) -> None:
         spark = running_session(self.shell)

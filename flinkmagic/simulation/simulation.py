@@ -24,8 +24,8 @@ from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, SchedulerNG
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.simulation.fault_injector import FaultInjector
-from flinkmagic.simulation.leading_scheduler import LeadingScheduler
 from flinkmagic.simulation.faults import Fault
+from flinkmagic.simulation.leading_scheduler import LeadingScheduler
 from flinkmagic.simulation.options import SimulationOptions
 from flinkmagic.simulation.task_times import SampledTaskTimes
 from flinkmagic.simulation.timeline import Timeline, timeline_of

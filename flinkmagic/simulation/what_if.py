@@ -57,7 +57,9 @@ class MeasuredRun:
     def calibration(self, job_graph: JobGraph) -> str:
         """Return how long the run as it was takes when it is simulated, and took."""
         simulated = duration(self.simulated_ms(job_graph, self.slots))
-        return f"calibration: as it was, on {count(self.slots, 'slot')}: {simulated}, measured {duration(self.elapsed_ms)}"
+        return (
+            f"calibration: as it was, on {count(self.slots, 'slot')}: {simulated}, measured {duration(self.elapsed_ms)}"
+        )
 
 
 @dataclass(frozen=True)

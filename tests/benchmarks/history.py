@@ -1,10 +1,15 @@
-"""How well does a run tell how long the job takes on other slots?
+"""How well does a run tell how long the job takes on other slots, and how fast are event logs read?
 
-Each of eight jobs runs on two slots and on one, after some runs to warm up; from each of these runs it is told how long the
-job takes on the other number of slots, and the median of the runs there says how long it takes. Four jobs that sleep,
-so that no core limits them, are told from two slots for four.
+Each of eight jobs runs on two slots and on one, after some runs to warm up; from each of these runs it is told how long
+the job takes on the other number of slots, and the median of the runs there says how long it takes. Four jobs that
+sleep, so that no core limits them, are told from two slots for four.
 
-Figures: `whatif_error` (median over all predictions of how far they are off, as a part of the measured time),
+A real log of some jobs with hundreds of tasks is repeated, with numbers of their own for each copy's jobs, stages and
+tasks, until it has 100 MB, and then 1 GB. Each is read by `flinkmagic history` in a process of its own, which writes
+the page.
+
+Figures: `mb_per_s` (of the log of 100 MB), `gb` (seconds for 1 GB), `gb_mib` (the most memory that this took);
+`whatif_error` (median over all predictions of how far they are off, as a part of the measured time),
 `whatif_worst`, `whatif_calibration` (median of how far the run as it was is off when it is simulated), `jobs`,
 `predictions`.
 """
@@ -12,11 +17,18 @@ Figures: `whatif_error` (median over all predictions of how far they are off, as
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import statistics
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import functions
 
 import flinkmagic
 from flinkmagic.graph.job_graph import JobGraph
@@ -34,7 +46,7 @@ rows = spark.range(0, 600000, 1, 8).select({_HASHED}.alias("h"))
 rows.agg(F.max("h")).write.parquet(out)
 """,
     "aggregation": """
-rows = spark.range(0, 4000000, 1, 8).select((F.col("id") % 50000).alias("k"), "id")
+rows = spark.range(0, 8000000, 1, 8).select((F.col("id") % 50000).alias("k"), "id")
 rows.groupBy("k").agg(F.sum("id"), F.max("id")).repartition(8, "k").write.parquet(out)
 """,
     "join": f"""
@@ -43,7 +55,7 @@ right = spark.range(0, 400000, 1, 6).select("id", (F.col("id") * 3).alias("n"))
 left.join(right.hint("merge"), "id").groupBy((F.col("n") % 100).alias("m")).agg(F.max("h")).write.parquet(out)
 """,
     "window": """
-rows = spark.range(0, 800000, 1, 8).select((F.col("id") % 2000).alias("k"), F.rand(1).alias("r"))
+rows = spark.range(0, 1600000, 1, 8).select((F.col("id") % 2000).alias("k"), F.rand(1).alias("r"))
 order = Window.partitionBy("k").orderBy("r")
 rows.withColumn("rank", F.row_number().over(order)).where("rank < 5").write.parquet(out)
 """,
@@ -78,22 +90,32 @@ def work(batches):
 """
 
 BOUND_BY_SLEEP = {
-    "even": _SLEEPS.format(seconds="0.4") + """
+    "even": _SLEEPS.format(seconds="0.4")
+    + """
 spark.range(0, 1000, 1, 8).mapInPandas(work, "id long").write.parquet(out)
 """,
-    "uneven": _SLEEPS.format(seconds="0.2 + 0.15 * TaskContext.get().partitionId()") + """
+    "uneven": _SLEEPS.format(seconds="0.2 + 0.15 * TaskContext.get().partitionId()")
+    + """
 spark.range(0, 1000, 1, 7).mapInPandas(work, "id long").write.parquet(out)
 """,
-    "two stages": _SLEEPS.format(seconds="0.3") + """
+    "two stages": _SLEEPS.format(seconds="0.3")
+    + """
 first = spark.range(0, 1000, 1, 6).mapInPandas(work, "id long").repartition(5)
 first.mapInPandas(work, "id long").write.parquet(out)
 """,
-    "one long task": _SLEEPS.format(seconds="2.0 if TaskContext.get().partitionId() == 3 else 0.3") + """
+    "one long task": _SLEEPS.format(seconds="2.0 if TaskContext.get().partitionId() == 3 else 0.3")
+    + """
 spark.range(0, 1000, 1, 9).mapInPandas(work, "id long").write.parquet(out)
 """,
 }
 """The cells of jobs that need none."""
 
+
+MANY_TASKS = (
+    "spark.range(0, 400000, 1, 200).groupBy((F.col('id') % 1000).alias('k')).count().orderBy('k').write.parquet(out)",
+    "spark.range(0, 100000, 1, 300).join(spark.range(0, 100000, 1, 100), 'id').write.parquet(out)",
+)
+"""The cells of jobs whose log is repeated."""
 
 SETTINGS = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
 
@@ -155,17 +177,113 @@ class Errors:
             )
 
 
+def real_log(home: Path) -> Path:
+    """Write the log of jobs with many tasks."""
+    logs = home / "logs"
+    logs.mkdir()
+    own = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": logs.as_uri(),
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+        "spark.sql.shuffle.partitions": "200",
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
+    }
+    spark = flinkmagic.local_session("logged", "local[2]", {**SETTINGS, **own})
+    spark.sparkContext.setLogLevel("FATAL")
+    for number, cell in enumerate(MANY_TASKS):
+        exec(cell, {"spark": spark, "F": functions, "out": str(home / f"logged{number}")})
+    spark.stop()
+    (log,) = logs.iterdir()
+    return log
+
+
+_NUMBER = re.compile(
+    rb'("(?:(?:Job |Stage |Task |RDD )?ID|executionId|rootExecutionId|accumulatorId)":|"spark.sql.execution.id":")(\d+)'
+)
+_NUMBERS = re.compile(rb'("(?:Parent IDs|Stage IDs)":\[)([\d,]*)\]')
+
+
+def repeated(log: Path, target: Path, size: int) -> Path:
+    """Write a log that repeats the jobs of another one until it has so many bytes."""
+
+    def numbered(text: bytes) -> bytes:
+        return b"\0%06d" % int(text)
+
+    head, body, tail = [], [], []
+    for line in log.read_bytes().splitlines(keepends=True):
+        if b'"SparkListenerApplicationEnd"' in line[:60]:
+            tail.append(line)
+        elif (
+            b"SQLExecution" in line[:90]
+            or b"Accum" in line[:90]
+            or b"AdaptiveExecution" in line[:90]
+            or (
+                line.startswith(
+                    (b'{"Event":"SparkListenerJob', b'{"Event":"SparkListenerStage', b'{"Event":"SparkListenerTask')
+                )
+            )
+        ):
+            line = _NUMBERS.sub(lambda m: m[1] + b",".join(map(numbered, filter(None, m[2].split(b",")))) + b"]", line)
+            body.append(_NUMBER.sub(lambda m: m[1] + numbered(m[2]), line))
+        else:
+            head.append(line)
+    copy = b"".join(body)
+    with target.open("wb") as file:
+        file.writelines(head)
+        number = 0
+        while file.tell() < size:
+            number += 1
+            file.write(copy.replace(b"\0", b"%d" % number))
+        file.writelines(tail)
+    return target
+
+
+def read_in_process(log: Path, page: Path) -> tuple[float, float]:
+    """How long `flinkmagic history` takes, in seconds, and its memory in MiB."""
+    call = (
+        f"import sys; from flinkmagic.cli import main; sys.exit(main(['history', {str(log)!r}, '-o', {str(page)!r}]))"
+    )
+    start = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-c", call], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise RuntimeError(f"flinkmagic history has ended with {status}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
 def main(arguments: list[str]) -> dict[str, Any]:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks history")
     parser.add_argument("--times", type=int, default=3, help="runs of each job on each number of slots (%(default)s)")
-    times = parser.parse_args(arguments).times
+    parser.add_argument("--only", choices=("logs", "whatif"), help="only this part")
+    options = parser.parse_args(arguments)
+    figures = {} if options.only == "whatif" else logs()
+    return figures if options.only == "logs" else {**figures, **what_ifs(options.times)}
+
+
+def logs() -> dict[str, Any]:
+    """How fast logs are read."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        log = real_log(home)
+        print(f"the real log has {log.stat().st_size / 1e6:.1f} MB", flush=True)
+        hundred, _ = read_in_process(repeated(log, home / "hundred", 100_000_000), home / "hundred.html")
+        print(f"100 MB: {hundred:.1f} s", flush=True)
+        (home / "hundred").unlink()
+        gigabyte, memory = read_in_process(repeated(log, home / "gigabyte", 1_000_000_000), home / "gigabyte.html")
+    return {"mb_per_s": round(100 / hundred, 1), "gb": round(gigabyte, 1), "gb_mib": round(memory)}
+
+
+def what_ifs(times: int) -> dict[str, Any]:
+    """How well runs tell how long jobs take on other slots."""
     errors = Errors()
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(Path(folder))
-        # What the JVM has not compiled yet would take longer in the first session than in the others.
-        two = runs.measured(BOUND_BY_CORES, 2, times, warm=4)
-        two |= runs.measured(BOUND_BY_SLEEP, 2, times)
+        # The JVM compiles for long: what runs first takes longer, and slows down whatever runs beside it.
+        runs.measured(BOUND_BY_CORES, 2, times=1, warm=3)
         one = runs.measured(BOUND_BY_CORES, 1, times)
+        two = runs.measured({**BOUND_BY_CORES, **BOUND_BY_SLEEP}, 2, times)
         four = runs.measured(BOUND_BY_SLEEP, 4, times)
     for name in BOUND_BY_CORES:
         errors.compare(name, two[name], one[name])

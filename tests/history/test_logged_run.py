@@ -1,0 +1,121 @@
+"""Jobs of a log have the graph, the measures and the findings that a live job has."""
+
+from __future__ import annotations
+
+import pytest
+
+from flinkmagic.history.logged_run import logged_runs
+from tests.history.test_event_log import HEAD, event, read, task
+
+
+def titles(run):
+    """Spark's operators of each vertex, inputs first."""
+    return [[one.operator for one in vertex.operators if one.kind] for vertex in run.facts.vertices]
+
+
+def edges(run):
+    """How each vertex reads which, by their places."""
+    place = {vertex.id: number for number, vertex in enumerate(run.facts.vertices)}
+    return [
+        (place[one.vertex_id], number, one.partitioner)
+        for number, vertex in enumerate(run.facts.vertices)
+        for one in vertex.inputs
+    ]
+
+
+def test_a_write_is_one_stage_with_its_files(runs):
+    run = runs["write"]
+    (vertex,) = run.facts.vertices
+    assert (vertex.kind, len(vertex.tasks), run.facts.slots_of_session) == ("write", 3, run.facts.slots)
+    assert vertex.above.metrics["numFiles"] == 3
+    assert vertex.above.metrics["numOutputRows"] == 3000
+    assert run.views()[0].nodes[0].title == "parquet rows"
+    assert sum(task.rows_out for task in vertex.tasks) == 3000
+
+
+def test_a_join_has_its_broadcast_its_shuffles_and_its_rows(runs):
+    run = runs["join"]
+    kinds = [vertex.kind for vertex in run.facts.vertices]
+    assert kinds == ["broadcast", "shuffle", "shuffle", "result"] or kinds == ["broadcast", "shuffle", "result"]
+    assert (0, 1, "BROADCAST") in edges(run)
+    assert (1, 2, "HASH") in edges(run)
+    broadcast, joined = run.facts.vertices[:2]
+    assert titles(run)[1][-3:-1] == ["BroadcastHashJoin", "Project"]
+    join = joined.first(lambda one: one.kind == "BroadcastHashJoinExec")
+    # 5 of 10 keys, of 3000 rows.
+    assert join.metrics["numOutputRows"] == 1500
+    scan = joined.first(lambda one: one.kind == "FileSourceScanExec")
+    assert (scan.metrics["numFiles"], scan.metrics["format"]) == (3, "Parquet")
+    assert scan.metrics["paths"][0].endswith("/rows")
+    assert broadcast.above.metrics["numOutputRows"] == 5
+    reads = next(one for one in joined.inputs if one.vertex_id == broadcast.id)
+    assert reads.reader == join.id
+    if kinds[-1] == "result" and len(kinds) == 4:
+        assert (2, 3, "RANGE") in edges(run)
+        # What samples before a sort has only helped.
+        assert {task.role for task in run.facts.helpers} == {"helper"}
+
+
+def test_a_cache_is_filled_by_its_own_stage_or_by_the_one_that_reads_it(runs):
+    words = titles(runs["cache"])
+    assert any("InMemoryTableScan" in one for one in words)
+    scans = [one for one in words if any(word.startswith("Scan parquet") for word in one)]
+    assert len(scans) == 1
+    if "InMemoryTableScan" not in scans[0]:
+        assert runs["cache"].facts.vertices[0].kind == "boundary"
+        assert edges(runs["cache"])[0] == (0, 1, "RESCALE")
+
+
+def test_a_job_of_an_rdd_has_the_scopes_of_its_rdds(runs):
+    run = runs["rdd"]
+    assert run.execution is None
+    first, second = titles(run)
+    assert first[0] == "parallelize"
+    assert "PairwiseRDD" in first
+    assert second[0] == "partitionBy"
+    assert edges(run) == [(0, 1, "CUSTOM")]
+    assert [len(vertex.tasks) for vertex in run.facts.vertices] == [2, 2]
+
+
+def test_a_job_that_failed_has_its_tasks_and_its_plan(runs):
+    run = runs["failure"]
+    (vertex,) = run.facts.vertices
+    assert titles(run)[0][0] == "Range"
+    assert (len(vertex.attempts), len(vertex.tasks)) == (1, 0)
+    assert run.snapshot.task_counts == {"FAILED": 1}
+    assert run.findings() == ()
+
+
+def test_times_add_up(runs):
+    for name, run in runs.items():
+        path = run.critical_path()
+        assert path.elapsed_s == pytest.approx(run.elapsed_ms / 1000), name
+        assert 0 < path.path_s <= path.elapsed_s + 0.001, name
+        if run.status == "FINISHED":
+            assert abs(path.forecast.error) < 0.2, name
+            assert path.forecast.slots == 2 * run.facts.slots
+
+
+def test_stages_that_read_each_other_in_a_circle_are_no_circle(tmp_path):
+    stages = [
+        {"Stage ID": number, "Stage Name": "s", "Parent IDs": [1 - number], "RDD Info": [{"RDD ID": number}]}
+        for number in (0, 1)
+    ]
+    job = event(
+        "SparkListenerJobStart",
+        **{"Job ID": 0, "Submission Time": 1500, "Stage IDs": [0, 1], "Properties": {}, "Stage Infos": stages},
+    )
+    other = task(5, 2100, 2200).replace(b'"Stage ID":0', b'"Stage ID":1')
+    (run,) = logged_runs(read(tmp_path / "log", *HEAD, job, task(0, 1600, 2000), other))
+    assert edges(run) == [(0, 1, "CUSTOM")]
+
+
+def test_partitions_with_absurd_numbers_cost_nothing(tmp_path):
+    far = task(0, 1600, 2000).replace(b'"Partition ID":0', b'"Partition ID":2000000000')
+    job = event(
+        "SparkListenerJobStart",
+        **{"Job ID": 0, "Submission Time": 1500, "Stage IDs": [0], "Properties": {}, "Stage Infos": []},
+    )
+    (run,) = logged_runs(read(tmp_path / "log", *HEAD, job, far))
+    assert [len(one) for one in run.snapshot.states.values()] == [1]
+    assert run.views()[0].nodes[0].parallelism == 1
