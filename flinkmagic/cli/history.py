@@ -8,7 +8,7 @@ from typing import Any
 
 from flinkmagic.options import COUNT, typed
 
-SHOWN = 20
+SHOWN = 10
 
 
 def add_parser(subparsers: Any) -> None:

@@ -191,7 +191,7 @@ class _PlanReader:
         return cut
 
     def _cache(self, scan: Mapping[str, Any], child: Mapping[str, Any]) -> str:
-        """Return ``boundary`` if the plan of a cache ran in a stage of its own, ``filled`` if it did not run; else ""."""
+        """Return ``boundary`` if the plan of a cache ran in a stage of its own, ``filled`` if not; else ""."""
         if _kind(scan) != CACHED_SCAN:
             return ""
         own = {number for _, number in _metrics(scan)}

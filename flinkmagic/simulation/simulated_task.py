@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from flinkmagic.errors.scheduling import PartitionNotFoundError
@@ -72,11 +72,12 @@ class SimulatedTask:
         self._shuffle = shuffle
         self._times = times
         self._on_change = on_change
-        self._inputs = [partition for gate in descriptor.inputs for partition in gate]
         self._next: ScheduledCall | None = None
         self._is_work_done = False
+        self._n_finished_gates = 0
+        """How many gates, counted from the first, are known to be finished."""
         self._n_finished_inputs = 0
-        """How many inputs, counted from the first, are known to be finished."""
+        """How many partitions of the next gate are."""
 
     def start(self) -> None:
         """Start the task."""
@@ -129,15 +130,18 @@ class SimulatedTask:
             self.fail(self._not_found(missing))
 
     def _first_missing_input(self) -> ResultPartitionID | None:
-        for partition in self._inputs:
-            state = self._shuffle.state(partition)
-            if state is PartitionState.RELEASED:
-                self.released_inputs_read.append(partition)
-            if state is PartitionState.FINISHED:
+        for gate in self.descriptor.inputs:
+            if self._shuffle.are_finished(gate):
                 continue
-            if state is PartitionState.IN_PROGRESS and self._times.is_read_while_written(partition.dataset_id):
-                continue
-            return partition
+            for partition in gate:
+                state = self._shuffle.state(partition)
+                if state is PartitionState.RELEASED:
+                    self.released_inputs_read.append(partition)
+                if state is PartitionState.FINISHED:
+                    continue
+                if state is PartitionState.IN_PROGRESS and self._times.is_read_while_written(partition.dataset_id):
+                    continue
+                return partition
         return None
 
     def _not_found(self, partition: ResultPartitionID) -> PartitionNotFoundError:
@@ -147,7 +151,7 @@ class SimulatedTask:
         )
 
     def _run(self) -> None:
-        self._shuffle.read(self, self._inputs, self._input_lost)
+        self._shuffle.read(self, self.descriptor.inputs, self._input_lost)
         self._change(_S.RUNNING)
         self._later(self._work_done, self._times.work_ms(self.descriptor))
 
@@ -161,18 +165,25 @@ class SimulatedTask:
     def _finish_if_inputs_are(self) -> None:
         if self.state is not _S.RUNNING or not self._is_work_done:
             return
-        while self._n_finished_inputs < len(self._inputs):
-            partition = self._inputs[self._n_finished_inputs]
-            if self._shuffle.state(partition) is PartitionState.IN_PROGRESS:
-                self._shuffle.when_changed(partition, self._finish_if_inputs_are)
+        for gate in self.descriptor.inputs[self._n_finished_gates :]:
+            if not self._shuffle.are_finished(gate) and not self._is_gate_over(gate):
                 return
-            if self._shuffle.state(partition) is PartitionState.ABANDONED:
-                self.fail(self._not_found(partition))
-                return
-            self._n_finished_inputs += 1
+            self._n_finished_gates, self._n_finished_inputs = self._n_finished_gates + 1, 0
         for output in self.descriptor.outputs:
             self._shuffle.finish(output)
         self._end(_S.FINISHED, None)
+
+    def _is_gate_over(self, gate: Sequence[ResultPartitionID]) -> bool:
+        """Return whether no partition of a gate is made any more; else wait for it, or fail with it."""
+        for partition in gate[self._n_finished_inputs :]:
+            if self._shuffle.state(partition) is PartitionState.IN_PROGRESS:
+                self._shuffle.when_changed(partition, self._finish_if_inputs_are)
+                return False
+            if self._shuffle.state(partition) is PartitionState.ABANDONED:
+                self.fail(self._not_found(partition))
+                return False
+            self._n_finished_inputs += 1
+        return True
 
     def _end(self, state: ExecutionState, error: BaseException | None) -> None:
         self._stop()
@@ -182,7 +193,7 @@ class SimulatedTask:
 
     def _stop(self) -> None:
         self._cancel_next()
-        self._shuffle.stop_reading(self, self._inputs)
+        self._shuffle.stop_reading(self)
 
     def _cancel_next(self) -> None:
         if self._next is not None:
