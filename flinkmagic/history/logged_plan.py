@@ -117,18 +117,17 @@ class _PlanReader:
         self._number = 0
 
     def read(self, info: Mapping[str, Any]) -> LoggedPlan:
-        commands = []
-        while _is_command(info) or _is_wrapper(info):
-            children = info.get("children") or []
-            if len(children) != 1:
-                break
-            if _is_command(info):
-                commands.append(self._node(info, ()))
-            info = children[0]
+        above = []
+        while (_is_command(info) or _is_wrapper(info)) and len(info.get("children") or ()) == 1:
+            above.append(info)
+            info = info["children"][0]
+        commands = [one for one in above if _is_command(one)]
         part = self._part(info, "write" if commands else "result")
-        for command in commands:
-            part.above = command
-            part.measured.update(number for _, number in self._plan.accumulators[command.number])
+        for one in above:
+            part.names.add(_name(one))
+            part.measured.update(number for _, number in _metrics(one))
+        if commands:
+            part.above = self._node(commands[-1], ())
         return self._plan
 
     def _part(self, info: Mapping[str, Any], kind: str) -> PlanPart:
