@@ -7,7 +7,6 @@ from enum import Enum
 
 from flinkmagic.scheduling.task_executor_gateway import ResultPartitionID
 
-
 _Gate = Sequence[ResultPartitionID]
 """The partitions that a task reads by one input."""
 

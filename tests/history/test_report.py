@@ -1,0 +1,92 @@
+"""What is shown of a log: as text and as one page, in which nothing runs that a log has brought."""
+
+from __future__ import annotations
+
+import base64
+import re
+from html.parser import HTMLParser
+
+from flinkmagic import cli
+from flinkmagic.history.report import History, histories, page
+from tests.history.test_event_log import HEAD, JOB, event, read, task
+from tests.history.test_old_spark import LOG
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e"
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a page, and their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def test_text_tells_jobs_findings_and_what_is_missing(tmp_path):
+    text = histories(LOG, 1)[0].to_text()
+    lines = text.splitlines()
+    assert lines[0].startswith("orders by customer: local-")
+    assert lines[0].endswith("35.5 s, 5 jobs of 24 tasks")
+    assert lines[1].split() == ["job", "state", "began", "took", "tasks", "what"]
+    assert [line.split()[0] for line in lines[2:7]] == ["query_0", "job_1", "query_1", "query_2", "job_7"]
+    # The longest job alone is shown.
+    assert "query_1 (parquet at NativeMethodAccessorImpl.java:0): of 9.4 s, 8.5 s is the critical path" in text
+    assert "without the skew" in text
+    assert text.count("is the critical path") == 1
+    assert "rule: skewed-partition (measured)" in text
+
+
+def test_the_command_prints_or_writes_a_page(tmp_path, capsys):
+    assert cli.main(["history", str(LOG), "--jobs", "2"]) == 0
+    assert capsys.readouterr().out.count("is the critical path") == 2
+    out = tmp_path / "page.html"
+    assert cli.main(["history", str(LOG), "--jobs", "2", "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"Written to {out}\n"
+    tags = Tags(out.read_text(encoding="utf-8")).found
+    # For each of two jobs its graphs, and its timeline.
+    assert sum(tag == "img" for tag, _ in tags) == 6
+    assert sum(tag == "details" for tag, _ in tags) == 2 * (1 + 3)
+    assert cli.main(["history", str(tmp_path)]) == 1
+    assert "holds no event log of Spark" in capsys.readouterr().err
+
+
+def test_nothing_of_a_log_runs_in_the_page(tmp_path):
+    quoted = HOSTILE.replace('"', '\\"').encode()
+    stage = {
+        "Stage ID": 0, "Stage Name": HOSTILE, "Parent IDs": [], "Failure Reason": HOSTILE,
+        "RDD Info": [{"RDD ID": 1, "Name": HOSTILE}],
+    }  # fmt: skip
+    failed = {"Result": "JobFailed", "Exception": {"Message": HOSTILE}}
+    head = [line.replace(b'"made"', b'"' + quoted + b'"') for line in HEAD]
+    app = read(
+        tmp_path / "log", *head, JOB.replace(b"collect at a.py:3", quoted),
+        event("SparkListenerStageSubmitted", **{"Stage Info": stage}),
+        task(0, 1600), task(0, 1600, 1900, "ExceptionFailure"),
+        event("SparkListenerStageCompleted", **{"Stage Info": stage}),
+        event("SparkListenerJobEnd", **{"Job ID": 0, "Completion Time": 2000, "Job Result": failed}),
+    )  # fmt: skip
+    assert app.name == HOSTILE
+    history = History(app, 5)
+    made = page([history])
+    tags = Tags(made).found
+    assert {tag for tag, _ in tags} <= {
+        "html", "head", "meta", "title", "body", "h2", "div", "table", "tr", "td", "th", "details", "summary", "strong",
+        "pre", "img",
+    }  # fmt: skip
+    assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
+    policy = next(attributes["content"] for _, attributes in tags if "http-equiv" in attributes)
+    assert policy == "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    pictures = [attributes["src"] for tag, attributes in tags if tag == "img"]
+    assert pictures
+    for source in pictures:
+        kind, _, data = source.partition(",")
+        assert kind == "data:image/svg+xml;base64"
+        assert "<script" not in base64.b64decode(data).decode()
+    assert "alert(1)" in made
+    assert "\u202e" not in made
+    assert "\u202e" not in history.to_text()
+    assert not re.search(r"https?://(?!www\.w3\.org)", made)
