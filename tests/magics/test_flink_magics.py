@@ -220,12 +220,27 @@ def test_a_graph_is_tried_on_another_cluster(kernel) -> None:
     seconds = [float(found) for found in re.findall(r"([\d.]+) ?s\b", after["text/plain"])]
     assert 0 < max(seconds) < 600
     assert "tried, simulated on 1 slot" in after["text/plain"]
+    assert re.search(r"calibration: as it was, on 2 slots: [\d.]+ m?s, measured [\d.]+ m?s$", after["text/plain"])
     ElementTree.fromstring(after["image/svg+xml"])
     longer = kernel.run("%flinksim tried --task-seconds 30 --faults 2 --seed 4 --restart fixed-delay:9:1s")
     assert "makespan" in longer.displays[0]["text/plain"]
     assert "as it was" not in longer.displays[0]["text/plain"]
     assert kernel.run("%flinksim tried --restart maybe").status == "error"
     assert kernel.run("%flinksim tried --fail Nothing:2@1s").status == "error"
+
+
+def test_the_log_of_another_application_is_shown(kernel, folder) -> None:
+    log = Path(__file__).parents[1] / "history" / "logs" / "spark-3.5.zstd"
+    (shown,) = kernel.run(f"%flinkhistory {log} --jobs 1").displays
+    assert "5 jobs of 24 tasks" in shown["text/plain"]
+    assert "rule: skewed-partition" in shown["text/plain"]
+    # The job graph, the stream graph and the timeline of the longest job.
+    assert shown["text/html"].count("<img ") == 3
+    assert "<script" not in shown["text/html"]
+    assert kernel.run(f"%flinkhistory {log} --save history.html").stdout == "Written to history.html\n"
+    assert (folder / "history.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    refused = kernel.run("%flinkhistory nowhere")
+    assert refused.error_name == "UnreadableLogError"
 
 
 def test_help(kernel) -> None:

@@ -112,7 +112,7 @@ def test_an_interrupt_is_shown_without_our_frames(notebook, place: str, monkeypa
         assert foreign not in cell.stdout
 
 
-MAGICS = ["flinkgraph", "flinkrun", "flinkcancel", "flinkshow", "flinkjobs", "flinksim"]
+MAGICS = ["flinkgraph", "flinkrun", "flinkcancel", "flinkshow", "flinkjobs", "flinksim", "flinkhistory"]
 
 
 @pytest.mark.parametrize(

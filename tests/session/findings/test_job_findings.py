@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import flinkmagic
+from flinkmagic.amounts import duration
 from flinkmagic.deployment.stages import stage_runner
 from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.session.findings import find as findings
@@ -143,4 +144,8 @@ def test_the_critical_path_ends_with_the_sink(spark):
     assert 0 < path.path_s <= path.elapsed_s
     assert path.least_s <= path.path_s + 1e-9
     assert path.driver_s < path.elapsed_s
+    assert path.forecast.slots == 4
+    assert 0 < path.forecast.with_slots_s < 1.3 * path.elapsed_s
+    assert abs(path.forecast.error) < 0.3
+    assert f"; with 4 slots {duration(1000 * path.forecast.with_slots_s)} (simulated; as it was: " in str(path)
     json.dumps([one.to_dict() for one in job.findings()])
