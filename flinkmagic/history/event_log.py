@@ -392,13 +392,14 @@ def _measures(metrics: Event | None) -> dict[str, Any]:
     read, shuffled = metrics.get("Input Metrics") or {}, metrics.get("Shuffle Read Metrics") or {}
     wrote, shuffling = metrics.get("Output Metrics") or {}, metrics.get("Shuffle Write Metrics") or {}
     bytes_out = int(wrote.get("Bytes Written", 0)) + int(shuffling.get("Shuffle Bytes Written", 0))
+    rows_out = int(wrote.get("Records Written", 0)) + int(shuffling.get("Shuffle Records Written", 0))
     return {
         "rows_in": int(read.get("Records Read", 0)) + int(shuffled.get("Total Records Read", 0)),
-        "rows_out": int(wrote.get("Records Written", 0)) + int(shuffling.get("Shuffle Records Written", 0)),
+        # What goes to the driver, a result or a broadcast, is no output of Spark's: it is not counted in rows.
+        "rows_out": rows_out if rows_out or bytes_out else None,
         "bytes_in": int(read.get("Bytes Read", 0))
         + int(shuffled.get("Local Bytes Read", 0))
         + int(shuffled.get("Remote Bytes Read", 0)),
-        # What goes to the driver, a result or a broadcast, is no output of Spark's.
         "bytes_out": bytes_out or int(metrics.get("Result Size", 0)),
         "memory_spilled_bytes": int(metrics.get("Memory Bytes Spilled", 0)),
         "disk_spilled_bytes": int(metrics.get("Disk Bytes Spilled", 0)),

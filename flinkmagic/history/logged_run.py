@@ -296,9 +296,14 @@ def _attempts(job_vertex: JobVertex, vertex: LoggedVertex) -> list[TaskRecord]:
     tasks = sorted(vertex.tasks, key=lambda task: (task.start_ms, task.task_id))
     position = {subtask: index for index, subtask in enumerate(sorted({task.subtask for task in tasks}))}
     slots = _slots(tasks)
+    is_broadcast = vertex.part is not None and vertex.part.kind == "broadcast"
     return [
         task._replace(
-            vertex_id=job_vertex.id, vertex=job_vertex.name, subtask=position[task.subtask], slot=slots[task.task_id]
+            vertex_id=job_vertex.id,
+            vertex=job_vertex.name,
+            subtask=position[task.subtask],
+            slot=slots[task.task_id],
+            bytes_out=task.bytes_out if is_broadcast or task.rows_out is not None else None,
         )
         for task in tasks
     ]
