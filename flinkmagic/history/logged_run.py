@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -56,9 +57,15 @@ class LoggedRun:
     app: Application
     name: str
     description: str
-    execution: LoggedExecution | None
+    executions: list[LoggedExecution]
+    """Its SQL execution, and those that this needs; none of a Spark job of RDDs."""
     jobs: list[LoggedJob]
     """Its Spark jobs, oldest first."""
+
+    @property
+    def execution(self) -> LoggedExecution | None:
+        """Its SQL execution."""
+        return self.executions[0] if self.executions else None
 
     @property
     def started_ms(self) -> float:
@@ -85,6 +92,13 @@ class LoggedRun:
         return "RUNNING" if None in known else "FINISHED"
 
     @property
+    def notes(self) -> list[str]:
+        """What could not be read of it."""
+        if not self.executions or self._plan is not None:
+            return []
+        return ["its plan could not be read, or is too large: its stages have the names of their RDDs"]
+
+    @property
     def n_tasks(self) -> int:
         """How many attempts of tasks it has."""
         return sum(len(stage.tasks) for stage in self._stages)
@@ -106,18 +120,17 @@ class LoggedRun:
         values: dict[int, int] = {}
         for stage in self._stages:
             values |= stage.metrics
-        return values | (self.execution.driver_metrics if self.execution is not None else {})
+        for execution in self.executions:
+            values |= execution.driver_metrics
+        return values
 
     @cached_property
     def _plan(self) -> LoggedPlan | None:
-        event = self.execution.plan_event() if self.execution is not None else None
-        if event is None:
-            return None
-        try:
-            plan = read_plan(event["sparkPlanInfo"], [stage.metrics.keys() for stage in self._stages])
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
-            return None
-        return plan if len(plan.accumulators) <= _MOST_OPERATORS else None
+        """Its plan; of those of all its executions the one of which its stages have measured the most."""
+        measured = [stage.metrics.keys() for stage in self._stages]
+        ran = frozenset().union(*measured)
+        plans = [plan for execution in self.executions if (plan := _plan_of(execution, measured)) is not None]
+        return max(plans, key=lambda plan: sum(len(ran & part.measured) for part in plan.parts), default=None)
 
     @cached_property
     def _vertices(self) -> tuple[list[LoggedVertex], list[LoggedVertex]]:
@@ -156,15 +169,20 @@ class LoggedRun:
         plan, values = self._plan, self._values
         found = []
         for job_vertex, vertex in self._graphs[2]:
-            metrics: dict[int, Metrics] = {}
-            above, top, kind = None, NOTHING, ""
-            if plan is not None and vertex.part is not None:
-                metrics = {node.number: plan.metrics(node, values) for node in vertex.operators}
-                kind = vertex.part.kind
-                if vertex.part.above is not None:
-                    above, top = _metadata(vertex.part.above), plan.metrics(vertex.part.above, values)
-            attempts = _attempts(job_vertex, vertex)
-            found.append(vertex_facts(job_vertex, attempts, StageMetrics(metrics, top), kind=kind, above=above))
+            operators: dict[int, Metrics] = {}
+            top, above = NOTHING, vertex.above
+            if plan is not None:
+                operators = {node.number: plan.metrics(node, values) for node in vertex.operators}
+                top = plan.metrics(above, values) if above is not None else NOTHING
+            found.append(
+                vertex_facts(
+                    job_vertex,
+                    _attempts(job_vertex, vertex),
+                    StageMetrics(operators, top),
+                    kind=vertex.kind,
+                    above=None if above is None else _metadata(above),
+                )
+            )
         helpers = [task._replace(role="helper") for vertex in self._vertices[1] for task in vertex.tasks]
         facts = JobFacts(
             vertices=tuple(found),
@@ -218,24 +236,44 @@ def logged_runs(app: Application) -> list[LoggedRun]:
 
     The Spark jobs of a SQL execution are one job; so are those of the executions that it needs.
     """
+    roots = {number: _root(app, execution) for number, execution in app.executions.items()}
+    executions: dict[int, list[LoggedExecution]] = {}
+    for number, execution in app.executions.items():
+        executions.setdefault(roots[number], []).append(execution)
     of_execution: dict[int, list[LoggedJob]] = {}
     alone: list[LoggedJob] = []
     for job in app.jobs.values():
-        execution = app.executions.get(job.execution) if job.execution is not None else None
-        if execution is None:
-            alone.append(job)
+        if job.execution in app.executions:
+            of_execution.setdefault(roots[job.execution], []).append(job)
         else:
-            root = execution.root if execution.root in app.executions else execution.id
-            of_execution.setdefault(root, []).append(job)
+            alone.append(job)
     runs = []
     for number, jobs in of_execution.items():
-        execution = app.executions[number]
-        runs.append(LoggedRun(app, f"query_{number}", execution.description, execution, jobs))
+        root = app.executions[number]
+        needed = [one for one in executions[number] if one is not root]
+        runs.append(LoggedRun(app, f"query_{number}", root.description, [root, *needed], jobs))
     for job in alone:
         stages = [app.stages[number].name for number in job.stages if number in app.stages]
-        runs.append(LoggedRun(app, f"job_{job.id}", job.description or "".join(stages[-1:]), None, [job]))
+        runs.append(LoggedRun(app, f"job_{job.id}", job.description or "".join(stages[-1:]), [], [job]))
     ran = [run for run in runs if any(stage.tasks for stage in run._stages)]
     return sorted(ran, key=lambda run: run.started_ms)
+
+
+def _plan_of(execution: LoggedExecution, measured: Sequence[AbstractSet[int]]) -> LoggedPlan | None:
+    """Return the plan of an execution; None if the log has none that can be read, or one of thousands of operators."""
+    event = execution.plan_event()
+    if event is None:
+        return None
+    try:
+        plan = read_plan(event["sparkPlanInfo"], measured)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return None
+    return plan if len(plan.accumulators) <= _MOST_OPERATORS else None
+
+
+def _root(app: Application, execution: LoggedExecution) -> int:
+    """Return the execution that needs one, itself if none does, or if the log does not have that."""
+    return execution.root if execution.root in app.executions else execution.id
 
 
 class _Transformations:
@@ -256,7 +294,7 @@ class _Transformations:
             inputs += [self._made[id(producer)] for producer, _, reader in vertex.reads if reader == node.number]
             made[node.number] = tail = _operator(node, inputs, tasks)
         if is_last:
-            above = vertex.part.above if vertex.part is not None else None
+            above = vertex.above
             metadata = {} if above is None else _metadata(above)
             title = "result" if above is None else _written(above)
             tail = SinkTransformation(
@@ -296,14 +334,13 @@ def _attempts(job_vertex: JobVertex, vertex: LoggedVertex) -> list[TaskRecord]:
     tasks = sorted(vertex.tasks, key=lambda task: (task.start_ms, task.task_id))
     position = {subtask: index for index, subtask in enumerate(sorted({task.subtask for task in tasks}))}
     slots = _slots(tasks)
-    is_broadcast = vertex.part is not None and vertex.part.kind == "broadcast"
     return [
         task._replace(
             vertex_id=job_vertex.id,
             vertex=job_vertex.name,
             subtask=position[task.subtask],
             slot=slots[task.task_id],
-            bytes_out=task.bytes_out if is_broadcast or task.rows_out is not None else None,
+            bytes_out=task.bytes_out if vertex.kind == "broadcast" or task.rows_out is not None else None,
         )
         for task in tasks
     ]

@@ -84,7 +84,11 @@ class History:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         ]
         for run in self.shown:
-            lines += ["", findings_text(f"{run.name} ({_words(run)})", run.findings(), run.critical_path())]
+            lines += [
+                "",
+                *(f"! {note}" for note in run.notes),
+                findings_text(f"{run.name} ({_words(run)})", run.findings(), run.critical_path()),
+            ]
         return lines_visible("\n".join(lines))
 
     def to_html(self) -> str:
@@ -132,7 +136,7 @@ def _section(run: LoggedRun) -> str:
         run.views(),
         summary=_words(run),
         snapshot=run.snapshot,
-        notes=[*([str(path)] if path is not None else []), *notes],
+        notes=[*run.notes, *([str(path)] if path is not None else []), *notes],
     )
     title = f"{run.name}: {duration(run.elapsed_ms)}, {_words(run)}"
     heading = f'<summary style="cursor:pointer;padding:6px 0;font-weight:600">{_text(title)}</summary>'

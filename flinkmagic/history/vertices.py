@@ -38,6 +38,8 @@ class LoggedVertex:
 
     stages: list[LoggedStage]
     part: PlanPart | None = None
+    is_before_shuffle: bool = False
+    """Whether it ran only what is before a shuffle that is no operator of the plan."""
     operators: list[PlanNode] = field(default_factory=list)
     """Inputs first."""
     reads: list[tuple[LoggedVertex, PartitionerKind, int]] = field(default_factory=list)
@@ -58,14 +60,27 @@ class LoggedVertex:
         return min(task.start_ms for task in self.tasks)
 
     @property
+    def kind(self) -> str:
+        """What it leaves (see `PlanPart`); empty if that is not known."""
+        if self.is_before_shuffle:
+            return "shuffle"
+        return self.part.kind if self.part is not None else ""
+
+    @property
+    def above(self) -> PlanNode | None:
+        """The exchange that it feeds, or the write's command."""
+        return self.part.above if self.part is not None and not self.is_before_shuffle else None
+
+    @property
     def partitioner(self) -> PartitionerKind:
         """How its rows are spread over those that read them."""
-        above = self.part.above if self.part is not None else None
-        if self.part is not None and self.part.kind in ("broadcast", "subquery"):
+        if self.is_before_shuffle:
+            return PartitionerKind.GLOBAL
+        if self.kind in ("broadcast", "subquery"):
             return PartitionerKind.BROADCAST
-        if self.part is not None and self.part.kind == "boundary":
+        if self.kind == "boundary":
             return PartitionerKind.RESCALE
-        text = above.text if above is not None else ""
+        text = self.above.text if self.above is not None else ""
         return next((kind for begin, kind in _PARTITIONERS if text.startswith(begin)), PartitionerKind.CUSTOM)
 
 
@@ -117,7 +132,7 @@ def _assign(ran: list[LoggedVertex], plan: LoggedPlan, parents: Mapping[int, lis
             cut = _hidden_shuffle(part)
             before.operators = [*part.operators[:cut], _local(part.operators[cut])]
             last.operators = part.operators[cut:]
-            before.part = None
+            before.is_before_shuffle = True
     return helpers
 
 
@@ -136,7 +151,7 @@ def _chain(scopes: list[str]) -> list[PlanNode]:
     """Return operators of which each reads the one before it."""
     nodes: list[PlanNode] = []
     for number, scope in enumerate(scopes or ["RDD"], start=1):
-        nodes.append(PlanNode(number, scope, scope, scope, scope, (), tuple(nodes[-1:]), ()))
+        nodes.append(PlanNode(-number, scope, scope, scope, scope, (), tuple(nodes[-1:]), ()))
     return nodes
 
 
@@ -149,7 +164,7 @@ def _connect(
     vertices: list[LoggedVertex], parents: Mapping[int, list[LoggedVertex]], exchanges: Mapping[str, PlanPart]
 ) -> None:
     """Find what each vertex reads."""
-    with_part = {id(one.part): one for one in vertices if one.part is not None}
+    with_part = {id(one.part): one for one in vertices if one.part is not None and not one.is_before_shuffle}
     earlier: set[int] = set()
     for vertex in vertices:
         found: dict[int, tuple[LoggedVertex, int]] = {}

@@ -15,7 +15,7 @@ from tests.history.logging_spark import APP_ID, logged
 
 @pytest.fixture(scope="session")
 def log(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The log: a write, a join by broadcast, a sort, a cache, a job of an RDD, a failure."""
+    """The log: a write, a join by broadcast, a sort, a cache, the first rows, a job of an RDD, a failure."""
     folder = tmp_path_factory.mktemp("history")
     own = spark.newSession()
     own.conf.set("spark.sql.shuffle.partitions", "3")
@@ -29,6 +29,7 @@ def log(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept = read.where("k < 3").cache()
         kept.count()
         kept.unpersist()
+        read.orderBy("id").limit(30).groupBy("k").count().collect()
         own.sparkContext.parallelize(range(20), 2).map(lambda one: (one % 3, one)).reduceByKey(max, 2).collect()
         with pytest.raises(Exception, match="no way"):
             own.range(0, 2, 1, 1).select(F.raise_error(F.lit("no way <b>out</b>"))).collect()
@@ -39,7 +40,7 @@ def log(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runs(log: Path) -> dict[str, LoggedRun]:
     """The jobs of that log, by what they do."""
     (found,) = find_logs(log)
-    names = ("write", "join", "cache", "rdd", "failure")
+    names = ("write", "join", "cache", "first", "rdd", "failure")
     told = [run for run in logged_runs(read_application(found)) if run.n_tasks]
-    whole = [run for run in told if run.execution is not None or len(run.facts.vertices) > 1]
+    whole = [run for run in told if run.executions or len(run.facts.vertices) > 1]
     return dict(zip(names, whole, strict=True))

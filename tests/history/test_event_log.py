@@ -61,7 +61,7 @@ JOB = event(
 def test_the_queries_of_a_real_log_are_read(runs):
     app = next(iter(runs.values())).app
     assert app.spark_version.split(".")[0] in ("3", "4")
-    assert [run.status for run in runs.values()] == ["FINISHED"] * 4 + ["FAILED"]
+    assert [run.status for run in runs.values()] == ["FINISHED"] * 5 + ["FAILED"]
     assert app.notes == ["the application had not ended when the log was last written"]
     assert "no way" in runs["failure"].snapshot.errors[0].message
 
@@ -143,4 +143,5 @@ def test_the_last_plan_of_an_execution_counts(tmp_path):
     )  # fmt: skip
     execution = app.executions[4]
     assert execution.plan_event()["sparkPlanInfo"]["nodeName"] == "Second"
+    assert logged_runs(app) == []
     assert (execution.ended_ms, execution.error, execution.driver_metrics) == (1900.0, "it broke", {5: 6})

@@ -66,9 +66,22 @@ def test_a_cache_is_filled_by_its_own_stage_or_by_the_one_that_reads_it(runs):
         assert edges(runs["cache"])[0] == (0, 1, "RESCALE")
 
 
+def test_an_operator_with_a_shuffle_of_its_own_is_in_both_stages(runs):
+    run = runs["first"]
+    words = titles(run)
+    assert words[0][-1] == "TakeOrderedAndProject (local)"
+    assert words[1][0] == "TakeOrderedAndProject"
+    assert edges(run)[0] == (0, 1, "GLOBAL")
+    assert run.facts.vertices[0].kind == "shuffle"
+    scan = run.facts.vertices[0].operators[0]
+    assert (scan.kind, scan.metrics["numOutputRows"]) == ("FileSourceScanExec", 3000)
+    # Of each of two partitions the first 30.
+    assert run.facts.vertices[1].rows_in == 60
+
+
 def test_a_job_of_an_rdd_has_the_scopes_of_its_rdds(runs):
     run = runs["rdd"]
-    assert run.execution is None
+    assert run.executions == []
     first, second = titles(run)
     assert first[0] == "parallelize"
     assert "PairwiseRDD" in first
@@ -108,6 +121,29 @@ def test_stages_that_read_each_other_in_a_circle_are_no_circle(tmp_path):
     other = task(5, 2100, 2200).replace(b'"Stage ID":0', b'"Stage ID":1')
     (run,) = logged_runs(read(tmp_path / "log", *HEAD, job, task(0, 1600, 2000), other))
     assert edges(run) == [(0, 1, "CUSTOM")]
+
+
+@pytest.mark.parametrize(
+    "plan", [b"null", b"5", b'{"nodeName":"A","metrics":[{"name":1}]}', b"[" * 50_000 + b"]" * 50_000]
+)
+def test_a_plan_that_cannot_be_read_is_told_and_the_stages_are_shown(tmp_path, plan):
+    start = event(
+        "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+        executionId=7, rootExecutionId=8, description="count", time=1400, sparkPlanInfo={},
+    )  # fmt: skip
+    update = b'{"Event":"org.apache.spark.sql.execution.ui.SparkListenerSQLAdaptiveExecutionUpdate","executionId":7,'
+    stage = {"Stage ID": 0, "Stage Name": "s", "Parent IDs": [], "RDD Info": [{"RDD ID": 1, "Name": "ScanRDD"}]}
+    job = event(
+        "SparkListenerJobStart",
+        **{
+            "Job ID": 0, "Submission Time": 1500, "Stage IDs": [0], "Stage Infos": [stage],
+            "Properties": {"spark.sql.execution.id": "7"},
+        },
+    )  # fmt: skip
+    log = (*HEAD, start, update + b'"sparkPlanInfo":' + plan + b"}\n", job, task(0, 1600, 2000))
+    (run,) = logged_runs(read(tmp_path / "log", *log))
+    assert run.notes == ["its plan could not be read, or is too large: its stages have the names of their RDDs"]
+    assert (run.name, run.started_ms, titles(run)) == ("query_7", 1400.0, [["ScanRDD"]])
 
 
 def test_partitions_with_absurd_numbers_cost_nothing(tmp_path):
