@@ -87,8 +87,8 @@ def find_logs(path: Path) -> list[EventLog]:
             own = _parts(inside)
             found = [EventLog(path.name, own)] if own else [log for one in inside for log in _log_of(one)]
         else:
-            path.stat()
-            found = [EventLog(path.name, [path])]
+            with path.open("rb"):
+                found = [EventLog(path.name, [path])]
     except OSError as error:
         raise UnreadableLogError(path, error.strerror) from None
     if not found:

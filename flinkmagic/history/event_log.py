@@ -17,6 +17,7 @@ from typing import Any
 
 from flinkmagic.amounts import count
 from flinkmagic.deployment import TaskRecord
+from flinkmagic.errors.history import NoEventLogError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.history.event_files import EventLog
 
@@ -131,6 +132,8 @@ def read_application(log: EventLog) -> Application:
     ------
     LogCodecError
         If it is compressed in a way that cannot be read here.
+    NoEventLogError
+        If none of its lines is an event.
     """
     return _Reader(log.name).read(log)
 
@@ -166,13 +169,15 @@ class _Reader:
 
     def read(self, log: EventLog) -> Application:
         app = self._app
-        wrong = 0
+        known = wrong = 0
         line = b""
         for line in log.lines():
             try:
-                self._take(line)
+                known += self._take(line)
             except _WRONG:
                 wrong += 1
+        if not known:
+            raise NoEventLogError(log.files[0])
         if wrong and not line.endswith(b"\n") and not log.notes:
             wrong -= 1
             log.notes.append("the log ends in the middle of an event")
@@ -186,22 +191,24 @@ class _Reader:
         app.bytes_read = log.bytes_read
         return app
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes) -> bool:
+        """Take a line; return whether it is an event."""
         if line.startswith(_EVENT):
             name = line[len(_EVENT) : line.index(b'"', len(_EVENT))]
         elif line.strip():
             name = str(json.loads(line)["Event"]).encode()
         else:
-            return
+            return False
         if name == self._plan_update:
             found = _EXECUTION_ID.search(line)
             if found is not None and int(found[1]) in self._app.executions:
                 self._app.executions[int(found[1])].plan = line
-            return
+            return True
         handle = self._handlers.get(name)
         if handle is not None:
             self._last = line
             handle(json.loads(_without_accumulables(line) if name == b"SparkListenerTaskEnd" else line))
+        return True
 
     def _at(self, ms: float) -> float:
         """Return a time, having noted that something happened then."""

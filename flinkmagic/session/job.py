@@ -99,6 +99,7 @@ class Job:
         self._deployment = _deployment(name, planned, execution_graph, spark, options, starts, full=full)
         # Kept rows and shuffle files live as long as this job is reachable.
         self._names = names
+        self._path: CriticalPath | None = None
         self._are_names_bound = threading.Event()
         weakref.finalize(self, _release_when_over, self._deployment, names)
 
@@ -276,7 +277,10 @@ class Job:
         """
         if isinstance(self._deployment, StreamingDeployment):
             return None
-        return critical_path(self._facts(), self.execution_graph)
+        is_over = self.status.is_terminal
+        path = self._path or critical_path(self._facts(), self.execution_graph)
+        self._path = path if is_over else None  # the simulations take a while
+        return path
 
     def measured(self) -> MeasuredRun | None:
         """Return how long the tasks and the driver took, for simulations; None of a stream."""

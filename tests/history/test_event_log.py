@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from flinkmagic.errors.history import NoEventLogError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.history.event_files import EventLog
 from flinkmagic.history.event_log import Application, read_application
@@ -127,6 +130,11 @@ def test_events_that_are_not_made_as_spark_makes_them_are_counted_and_left_out(t
     app = read(tmp_path / "log", *HEAD, *wrong, JOB, b"\n", event("SparkListenerNobodyKnows", a=1))
     assert (app.name, list(app.jobs)) == ("made", [0])
     assert app.notes[0] == f"{len(wrong)} lines could not be read as events"
+
+
+def test_a_file_without_events_is_no_log(tmp_path):
+    with pytest.raises(NoEventLogError, match=r"log holds no event log of Spark"):
+        read(tmp_path / "log", b"# Some page\n", b"\n")
 
 
 def test_the_last_plan_of_an_execution_counts(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
-from flinkmagic.simulation.options import SimulationOptions
+from flinkmagic.simulation.options import SimulationOptions, simulation_options
 from flinkmagic.simulation.simulation import simulate
 from flinkmagic.simulation.what_if import MeasuredRun, measured_work_ms, what_if
 
@@ -66,3 +66,15 @@ def test_the_drivers_time_is_simulated_and_the_calibration_told(job_graph: JobGr
     assert shown.simulated.timeline.makespan_ms == pytest.approx(90_000 + 1_000 + 500 + 1_000 + 250)
     assert shown.to_text().endswith("calibration: as it was, on 2 slots: 1 min 34 s, measured 1 min 33 s")
     assert measured.error(job_graph) == pytest.approx(0.75 / 93)
+
+
+def test_what_fails_is_planned_again_by_a_busy_driver(job_graph: JobGraph) -> None:
+    real = simulate(job_graph, SimulationOptions(slots=4)).info
+    vertices = job_graph.vertices_in_topological_order()
+    lead_ms = {vertex.id: lead for vertex, lead in zip(vertices, (1_000.0, 500.0), strict=True)}
+    measured = MeasuredRun(3_500.0, 4, dict.fromkeys(range(6), 1_000.0), lead_ms, 0.0)
+    # A task fails after half of its second, and is restarted a second later: after the driver's second lead.
+    options = simulation_options(job_graph, slots=4, fail=["Source: read:1@1.5s"], restart="fixed-delay:3:1s")
+    run = what_if(job_graph, real, options, measured).simulated
+    assert (run.status.name, len(run.injected)) == ("FINISHED", 1)
+    assert run.timeline.makespan_ms == pytest.approx(1_500 + 1_000 + 1_000 + 1_000 + 500 + 1_000, abs=5)
