@@ -28,6 +28,8 @@ _EVENT = b'{"Event":"'
 _EXECUTION_ID = re.compile(rb'"executionId":(\d+)')
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 """What an event raises that is not made as Spark makes it."""
+_END_OF_TIME_MS = 1e13
+"""No event is of a later time, in the year 2286; a simulation would not come to an end."""
 _ERROR_LENGTH = 2000
 """How much of an error's text is kept."""
 
@@ -78,7 +80,7 @@ class LoggedExecution:
     ended_ms: float | None = None
     error: str | None = None
     plan: bytes = b""
-    """The last event that has its plan, deflated once it is over."""
+    """The last event that has its plan; deflated, unless it is not over."""
     driver_metrics: dict[int, int] = field(default_factory=dict)
 
     def plan_event(self) -> Event | None:
@@ -86,8 +88,7 @@ class LoggedExecution:
         if not self.plan:
             return None
         try:
-            line = self.plan if self.ended_ms is None else zlib.decompress(self.plan)
-            return json.loads(line)
+            return json.loads(self.plan if self.plan.startswith(b"{") else zlib.decompress(self.plan))
         except _WRONG:
             return None
 
@@ -212,6 +213,8 @@ class _Reader:
 
     def _at(self, ms: float) -> float:
         """Return a time, having noted that something happened then."""
+        if not 0 <= ms < _END_OF_TIME_MS:
+            raise ValueError(ms)
         self._app.last_ms = max(self._app.last_ms, ms)
         return float(ms)
 
@@ -259,7 +262,8 @@ class _Reader:
         execution = self._app.executions[int(event["executionId"])]
         execution.ended_ms = self._at(event["time"])
         execution.error = str(event.get("errorMessage") or "")[:_ERROR_LENGTH] or None
-        execution.plan = zlib.compress(execution.plan, 1)
+        if execution.plan.startswith(b"{"):
+            execution.plan = zlib.compress(execution.plan, 1)
 
     def _driver_metrics(self, event: Event) -> None:
         execution = self._app.executions[int(event["executionId"])]
@@ -356,12 +360,13 @@ class _Reader:
             return
         _, task = self._running.pop(number, (0, None))
         task = task or self._record(event)
+        end_ms = max(task.start_ms, self._at(info["Finish Time"]))
         is_killed = kind == "TaskKilled" or bool(info.get("Killed"))
         ended = ExecutionState.CANCELED if is_killed else ExecutionState.FAILED
         stage.tasks.append(
             task._replace(
                 state=ExecutionState.FINISHED if kind == "Success" else ended,
-                end_ms=self._at(info["Finish Time"]),
+                end_ms=end_ms,
                 error="" if kind == "Success" else _error(kind, reason),
                 reason="" if kind == "Success" else kind,
                 **_measures(event.get("Task Metrics")),

@@ -129,17 +129,29 @@ def _assign(ran: list[LoggedVertex], plan: LoggedPlan, parents: Mapping[int, lis
         helpers += [one for one in others if one is not before]
         last.operators = part.operators
         if before is not None:
-            cut = _hidden_shuffle(part)
-            before.operators = [*part.operators[:cut], _local(part.operators[cut])]
-            last.operators = part.operators[cut:]
+            shuffles = _hidden_shuffle(part)
+            below = _below(shuffles)
+            before.operators = [*(one for one in part.operators if one.number in below), _local(shuffles)]
+            last.operators = [one for one in part.operators if one.number not in below]
             before.is_before_shuffle = True
     return helpers
 
 
-def _hidden_shuffle(part: PlanPart) -> int:
-    """Return which operator of a part has a shuffle of its own; the last one if none is known to have one."""
-    last = len(part.operators) - 1
-    return next((index for index, one in enumerate(part.operators) if one.kind in HIDDEN_SHUFFLES), last)
+def _hidden_shuffle(part: PlanPart) -> PlanNode:
+    """Return the operator of a part that has a shuffle of its own; the last one if none is known to have one."""
+    return next((one for one in part.operators if one.kind in HIDDEN_SHUFFLES), part.operators[-1])
+
+
+def _below(operator: PlanNode) -> set[int]:
+    """Return the numbers of all operators on which one depends."""
+    found: set[int] = set()
+    waiting = list(operator.children)
+    while waiting:
+        one = waiting.pop()
+        if one.number not in found:
+            found.add(one.number)
+            waiting += one.children
+    return found
 
 
 def _local(node: PlanNode) -> PlanNode:

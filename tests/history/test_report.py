@@ -6,7 +6,6 @@ import base64
 import re
 from html.parser import HTMLParser
 
-from flinkmagic import cli
 from flinkmagic.history.report import History, histories, page
 from tests.history.test_event_log import HEAD, JOB, event, read, task
 from tests.history.test_old_spark import LOG
@@ -38,20 +37,6 @@ def test_text_tells_jobs_findings_and_what_is_missing(tmp_path):
     assert "without the skew" in text
     assert text.count("is the critical path") == 1
     assert "rule: skewed-partition (measured)" in text
-
-
-def test_the_command_prints_or_writes_a_page(tmp_path, capsys):
-    assert cli.main(["history", str(LOG), "--jobs", "2"]) == 0
-    assert capsys.readouterr().out.count("is the critical path") == 2
-    out = tmp_path / "page.html"
-    assert cli.main(["history", str(LOG), "--jobs", "2", "--out", str(out)]) == 0
-    assert capsys.readouterr().out == f"Written to {out}\n"
-    tags = Tags(out.read_text(encoding="utf-8")).found
-    # For each of two jobs its graphs, and its timeline.
-    assert sum(tag == "img" for tag, _ in tags) == 6
-    assert sum(tag == "details" for tag, _ in tags) == 2 * (1 + 3)
-    assert cli.main(["history", str(tmp_path)]) == 1
-    assert "holds no event log of Spark" in capsys.readouterr().err
 
 
 def test_nothing_of_a_log_runs_in_the_page(tmp_path):

@@ -19,6 +19,9 @@ from flinkmagic.simulation.what_if import MeasuredRun, measured_work_ms
 MOST_TASKS = 5000
 """For a job of more tasks there is no forecast: a simulation would take seconds."""
 
+LONGEST_MS = 1e9
+"""Nor is there one for a job that takes more than eleven days: the clocks of a simulation tick all the time."""
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -40,10 +43,13 @@ class Forecast:
 
 
 def forecast(job: JobFacts, graph: AccessExecutionGraph) -> Forecast | None:
-    """Return how long a job would take otherwise; None if it has not finished, or has too many tasks."""
+    """Return how long a job would take otherwise; None if it has not finished, has too many tasks, or took too long."""
     if not job.is_finished or not job.vertices or graph.n_vertices > MOST_TASKS:
         return None
     measured = measured_run(job, graph)
+    work_ms = sum(measured.task_ms.values()) + sum(measured.lead_ms.values()) + measured.tail_ms
+    if max(job.elapsed_ms, work_ms / measured.slots) > LONGEST_MS:
+        return None
     slots = job.slots_of_session if job.slots_of_session > measured.slots else 2 * measured.slots
     skewed = {finding.vertex_id for finding in skewed_partition.RULE.find(job)}
     spread = measured_run(job, graph, spread=skewed) if skewed else None

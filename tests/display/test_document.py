@@ -1,0 +1,13 @@
+"""A page of its own."""
+
+from __future__ import annotations
+
+from flinkmagic.display.document import document
+
+
+def test_a_page_has_its_title_escaped_and_a_policy_under_which_nothing_runs() -> None:
+    page = document("<script>\u202eorders & customers", "<p>body</p>")
+    assert page.startswith("<!doctype html>\n")
+    assert "<title>&lt;script&gt;⟨U+202E⟩orders &amp; customers</title>" in page
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page
+    assert page.endswith("<p>body</p></body></html>\n")
