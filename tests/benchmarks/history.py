@@ -12,12 +12,13 @@ the page.
 Figures: `mb_per_s` (of the log of 100 MB), `gb` (seconds for 1 GB), `gb_mib` (the most memory that this took);
 `whatif_error` (median over all predictions of how far they are off, as a part of the measured time),
 `whatif_worst`, `whatif_calibration` (median of how far the run as it was is off when it is simulated), `jobs`,
-`predictions`, `load`.
+`predictions`, `cores` (how many of two cores were free, before and after; below 1.8 the errors are those of the load).
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import re
 import statistics
@@ -263,6 +264,21 @@ def main(arguments: list[str]) -> dict[str, Any]:
     return figures if options.only == "logs" else {**figures, **what_ifs(options.times)}
 
 
+def spun(seconds: float) -> int:
+    """How far a process counts meanwhile."""
+    end, counted = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end:
+        counted += 1
+    return counted
+
+
+def free_cores() -> float:
+    """How many times as far as one process two of them count: 2 where two cores have nothing else to do."""
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        (alone,) = pool.map(spun, [1.0])
+        return sum(pool.map(spun, [1.0, 1.0], chunksize=1)) / alone
+
+
 def logs() -> dict[str, Any]:
     """How fast logs are read."""
     with tempfile.TemporaryDirectory() as folder:
@@ -278,13 +294,14 @@ def logs() -> dict[str, Any]:
 
 def what_ifs(times: int) -> dict[str, Any]:
     """How well runs tell how long jobs take on other slots."""
-    errors = Errors()
+    errors, cores = Errors(), [free_cores()]
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(Path(folder))
         # The JVM compiles for long: what runs first takes longer, and slows down whatever runs beside it.
         runs.measured(BOUND_BY_CORES, 2, times=1, warm=3)
         one = runs.measured(BOUND_BY_CORES, 1, times)
         two = runs.measured({**BOUND_BY_CORES, **BOUND_BY_SLEEP}, 2, times)
+        cores.append(free_cores())
         four = runs.measured(BOUND_BY_SLEEP, 4, times)
     for name in BOUND_BY_CORES:
         errors.compare(name, two[name], one[name])
@@ -297,5 +314,5 @@ def what_ifs(times: int) -> dict[str, Any]:
         "whatif_calibration": round(statistics.median(errors.calibrations), 3),
         "jobs": len(BOUND_BY_CORES) + len(BOUND_BY_SLEEP),
         "predictions": len(errors.told),
-        "load": round(os.getloadavg()[0], 1),
+        "cores": round(min(cores), 2),
     }
