@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from flinkmagic.display import palette, printable
-from flinkmagic.display.nodes import BAR_ORDER, footer_text
+from flinkmagic.display.findings import FindingsView
+from flinkmagic.display.nodes import BAR_ORDER, MARK_WIDTH, footer_text
 from flinkmagic.display.picture import draw_picture
 from flinkmagic.display.queries import QueryView
 from flinkmagic.display.snapshot import (
@@ -57,6 +58,7 @@ def _look() -> dict[str, Any]:
             for name, style in palette.STATES.items()
         },
         "cells": [palette.CELLS[name] for name in STATE_NAMES],
+        "mark": {"icon": palette.MARK_ICON, "width": MARK_WIDTH},
     }
 
 
@@ -150,6 +152,30 @@ def _states(snapshot: JobSnapshot, box: NodeView) -> dict[str, Any]:
         "cost": [] if cost is None else list(cost.words()),
         "bar": _shares(counts, max(len(states), 1)),
     }
+
+
+def findings(view: FindingsView | None) -> dict[str, Any]:
+    """Return what lost a job's time; nothing if nobody has looked."""
+    if view is None:
+        return {}
+    seen = printable.visible
+    found = [
+        {
+            "rule": seen(one.rule),
+            "certainty": seen(one.certainty),
+            "what": seen(one.what),
+            "cost": seen(one.cost),
+            "estimate": seen(one.estimate),
+            "where": seen(one.where),
+            "code": printable.lines_visible(one.code.strip()),
+            "vertex": one.vertex_id,
+            "operator": seen(one.operator),
+            "cure": printable.lines_visible(one.cure),
+            "mark": seen(one.mark),
+        }
+        for one in view.found
+    ]
+    return {"path": seen(view.path), "found": found, "none": seen(view.none)}
 
 
 def _query(query: QueryView) -> dict[str, Any]:

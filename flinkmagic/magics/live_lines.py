@@ -108,10 +108,10 @@ class Act:
             reused_from=from_other_kernel(self.job.other_kernel_at) if self.job.other_kernel_at else "",
         )  # fmt: skip
 
-    def snapshot(self) -> JobSnapshot:
-        """Return how far it has come: its job, and the last stage that an action runs itself."""
+    def snapshot(self, *, closely: bool = False) -> JobSnapshot:
+        """Return how far it has come: its job, looked at closely or not, and the last stage that an action runs itself."""
         assert self.job is not None
-        job = replace(self.job.snapshot(), elapsed_ms=1000 * self.seconds)
+        job = replace(self.job.snapshot(closely=closely), elapsed_ms=1000 * self.seconds)
         if self.last_stage is None:
             return job
         vertex, tasks = self.last_stage
@@ -133,7 +133,7 @@ class Act:
         if self._drawn is not None:
             return self._drawn
         assert self.graph is not None
-        return {view.kind: view for view in self.graph.views()}, self.snapshot()
+        return {view.kind: view for view in self.graph.views()}, self.snapshot(closely=bool(self.status))
 
     def settle(self, *, drawn: bool) -> None:
         """Let go of a job that is over; its graphs are drawn if they can still be asked for."""
@@ -185,7 +185,7 @@ class LiveLine:
     def update(self) -> None:
         """Update the view to show how far the opened one has come."""
         if self.view is not None and self._viewed is not None and self._viewed.job is not None:
-            self.view.update(self._viewed.snapshot())
+            self.view.update(self._viewed.snapshot(closely=bool(self._viewed.status)))
             if self._viewed.status:
                 self._viewed = None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,11 +21,19 @@ from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
+    from flinkmagic.display.findings import FindingsView
+    from flinkmagic.display.snapshot import JobSnapshot
     from flinkmagic.display.widget import JobView
     from flinkmagic.scheduling.job_status import JobStatus
 
 UPDATE_S = 0.25
 """The time between two looks at a running job: 4 updates a second."""
+
+LOOK_S = 1.0
+"""The time between two close looks at a running job, while somebody reads what they find."""
+
+LOOK_SHARE = 0.05
+"""The part of the time that such looks may take: with very many tasks they are rarer."""
 
 IDLE_S = 120.0
 """A view that was not used for this long is removed when its job ends."""
@@ -85,7 +94,28 @@ def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
     if job is None:
         return graph.mime_bundle()
     note = f"The live view of it: %flinkshow {graph.name}"
-    return {**graph.mime_bundle(job.snapshot(), notes=[note]), "text/plain": f"{graph.summary()}\n{note}"}
+    bundle = graph.mime_bundle(job.snapshot(closely=True), notes=[note])
+    return {**bundle, "text/plain": f"{graph.summary()}\n{note}"}
+
+
+class _Look:
+    """Looks at a job: closely once it is over, and from time to time while somebody reads what that finds."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._due = float("-inf")
+        self._found: FindingsView | None = None
+
+    def snapshot(self, *, is_read: bool) -> JobSnapshot:
+        """Return the job's progress, with what was found last."""
+        begun = time.monotonic()
+        is_over = self._job.status.is_terminal
+        if not is_over and (not is_read or begun < self._due):
+            return replace(self._job.snapshot(), findings=self._found)
+        snapshot = self._job.snapshot(closely=True)
+        self._found = snapshot.findings
+        self._due = begun + max(LOOK_S, (time.monotonic() - begun) / LOOK_SHARE)
+        return snapshot
 
 
 class LiveView:
@@ -105,6 +135,7 @@ class LiveView:
         self, graph: CompiledGraph, job: Job | None, *, lasting: bool = False, at: DisplayHandle | None = None
     ) -> None:
         self._graph, self._job, self._lasting = graph, job, lasting
+        self._look = _Look(job) if job is not None else None
         self._lock = threading.RLock()
         self._closed = False
         self._used_at = float("-inf")
@@ -119,8 +150,8 @@ class LiveView:
 
     def update(self) -> None:
         """Show the job's progress now."""
-        if self._job is not None:
-            self._view.update(self._job.snapshot())
+        if self._look is not None:
+            self._view.update(self._look.snapshot(is_read=self._view.tab == "findings"))
 
     def end(self) -> None:
         """End with the job: put its picture in place of the view, or beneath a view that is in use."""
@@ -158,7 +189,7 @@ class LiveView:
 
         return JobView(
             {view.kind: view for view in self._graph.views()},
-            snapshot=self._job.snapshot() if self._job is not None else None,
+            snapshot=self._look.snapshot(is_read=False) if self._look is not None else None,
             on_run=(lambda: self._graph.run(wait=False)) if self._lasting else None,
             on_cancel=self._cancel,
             on_touch=self._touch,
@@ -173,7 +204,7 @@ class LiveView:
         with self._lock:
             if self._closed:
                 return
-            self._job, former = job, self._view.view("job")
+            self._job, self._look, former = job, _Look(job), self._view.view("job")
             if any(view.kind == "job" and view.nodes != former.nodes for view in self._graph.views()):
                 # A run plans again, and may find other stages than the last one.
                 outdated, self._view = self._view, self._make_view()

@@ -339,7 +339,7 @@ class CompiledGraph:
         """
         for view in self.views():
             if view.kind == kind:
-                return view.paint(self.jobs[-1].snapshot()) if self.jobs else view
+                return view.paint(self._last_snapshot()) if self.jobs else view
         raise UnknownNameError("view", kind, VIEWS)
 
     def to_dot(self, view: str = "job") -> str:
@@ -447,4 +447,8 @@ class CompiledGraph:
         return f"<CompiledGraph {self.name}: {self._headline()}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:
-        return self.mime_bundle(self.jobs[-1].snapshot() if self.jobs else None)
+        return self.mime_bundle(self._last_snapshot() if self.jobs else None)
+
+    def _last_snapshot(self) -> JobSnapshot:
+        last = self.jobs[-1]
+        return last.snapshot(closely=last.status.is_terminal)

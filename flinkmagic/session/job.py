@@ -40,7 +40,7 @@ from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.job_facts import job_facts
-from flinkmagic.session.findings.texts import finding_line
+from flinkmagic.session.findings.texts import finding_line, findings_view
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
@@ -98,6 +98,7 @@ class Job:
         # Kept rows and shuffle files live as long as this job is reachable.
         self._names = names
         self._are_names_bound = threading.Event()
+        self._explained: tuple[tuple[Finding, ...], CriticalPath | None] | None = None
         weakref.finalize(self, _release_when_over, self._deployment, names)
 
     @property
@@ -201,8 +202,15 @@ class Job:
         events = self._deployment.event_log.events()
         return [event.since(events[0].at_ms) for event in events]
 
-    def snapshot(self) -> JobSnapshot:
-        """Return the job's progress, for pictures and progress lines."""
+    def snapshot(self, *, closely: bool = False) -> JobSnapshot:
+        """Return the job's progress, for pictures and progress lines.
+
+        Parameters
+        ----------
+        closely : bool
+            Look for what has lost time, too. While the job runs this is done anew each time, and takes some
+            milliseconds for each thousand tasks.
+        """
         state = self._deployment.snapshot()
         info = state.job
         started_ms = min(info.status_timestamps.values())
@@ -224,6 +232,7 @@ class Job:
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs=costs(_amounts(state)),
             queries=[query_view(name, seen) for name, seen in self._queries()],
+            findings=findings_view(*self._explain()) if closely and not self._is_stream else None,
         )
 
     def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
@@ -265,11 +274,26 @@ class Job:
 
         What cost less than 200 ms of a slot, or 2 % of the slots' time, is left out. Streams have no findings.
         """
-        return () if isinstance(self._deployment, StreamingDeployment) else find(self._facts())
+        return self._explain()[0]
 
     def critical_path(self) -> CriticalPath | None:
         """Return the chain of vertices that decided how long the job took; None of a stream, and before any task."""
-        return None if isinstance(self._deployment, StreamingDeployment) else critical_path(self._facts())
+        return self._explain()[1]
+
+    @property
+    def _is_stream(self) -> bool:
+        return isinstance(self._deployment, StreamingDeployment)
+
+    def _explain(self) -> tuple[tuple[Finding, ...], CriticalPath | None]:
+        """Return the findings and the critical path; of a job that is over they are looked for once."""
+        if self._explained is not None:
+            return self._explained
+        is_over = self._deployment.termination_future.done()
+        facts = None if self._is_stream else self._facts()
+        explained = ((), None) if facts is None else (find(facts), critical_path(facts))
+        if is_over:
+            self._explained = explained
+        return explained
 
     def _facts(self) -> JobFacts:
         started_ms = self.details().start_ms

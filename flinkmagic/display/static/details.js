@@ -23,11 +23,13 @@ class DetailsPane {
     this.root = h("aside.fm-details", { "aria-label": "Details of the selected vertex" }, h("div.fm-details-head", {}, this.heading, close), this.body);
   }
 
-  show(vertexId, frame, tasks, subtask) {
+  /** seen: the frame, the tasks, and what was found at the vertex. */
+  show(vertexId, seen, subtask) {
     if (vertexId !== this.vertexId) this.metric = "state";
     if (subtask !== undefined) this.subtask = subtask;
     else if (vertexId !== this.vertexId) this.subtask = null;
-    Object.assign(this, { vertexId, frame, tasks });
+    Object.assign(this, { vertexId, seen, ...seen });
+    const { frame } = seen;
     const vertex = this.about.vertices[vertexId];
     const group = this.about.groups[vertexId];
     this.heading.textContent = vertex?.title ?? group?.title ?? "";
@@ -39,8 +41,9 @@ class DetailsPane {
       this.body,
       this.summary(vertex, states),
       ...this.errors(vertexId),
+      ...this.found.map((one) => findingBox(one)),
       this.operators(vertex),
-      this.found(vertexId),
+      this.adapted(vertexId),
       this.spread(vertexId),
       this.subtasks(vertex, states),
       this.facts(vertex),
@@ -68,7 +71,7 @@ class DetailsPane {
   }
 
   /** What the run has found out: how large the shuffle is, and what ran differently from the plan. */
-  found(vertexId) {
+  adapted(vertexId) {
     const facts = this.frame.facts?.[vertexId] ?? [];
     if (!facts.length) return null;
     const rows = facts.map(([name, value]) => h("tr", {}, h("th", {}, name), h("td", {}, value)));
@@ -101,7 +104,7 @@ class DetailsPane {
     for (const [key, { title }] of Object.entries(METRICS)) {
       const pick = () => {
         this.metric = key;
-        this.show(this.vertexId, this.frame, this.tasks);
+        this.show(this.vertexId, this.seen);
       };
       switcher.append(h("button", { type: "button", "aria-pressed": String(this.metric === key), onclick: pick }, title));
     }
@@ -160,7 +163,7 @@ class DetailsPane {
   pick(subtask) {
     this.subtask = this.subtask === subtask ? null : subtask;
     this.onPick(this.vertexId, this.subtask);
-    this.show(this.vertexId, this.frame, this.tasks, this.subtask);
+    this.show(this.vertexId, this.seen, this.subtask);
   }
 
   /** One line per subtask, its earlier attempts below; if there are many, the failed, repeated and slowest ones. */
