@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.collapse import LARGE, collapse
+from flinkmagic.display.findings import FindingsView, FindingView
 from flinkmagic.display.layout_engine import engine_available
 from flinkmagic.display.picture import Picture, draw_picture, to_svg
 from flinkmagic.display.queries import query_lines
@@ -20,6 +21,7 @@ from flinkmagic.errors.usage import LayoutEngineNotFoundError
 MAX_BOXES = 250
 """Pictures of more boxes are left out of notebooks: they would add megabytes that no one can read."""
 
+_PRE = "margin:3px 0;white-space:pre-wrap;overflow-wrap:anywhere"
 _FONT = f"font-family:{palette.SANS.replace(chr(39), '')}"
 
 
@@ -35,7 +37,7 @@ def to_html(
 
     Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
     `summary` and `notes` are shown above as text; with `snapshot` so is a progress line; its timeline is the last of
-    several pictures, and its streaming queries and its errors are shown below.
+    several pictures, followed by its findings, and its streaming queries and its errors are shown below.
     """
     several = _several(views)
     parts = [f'<div style="{_FONT};font-size:13px;line-height:1.5">']
@@ -49,14 +51,35 @@ def to_html(
         parts.append(sections[0][1])
     else:
         for kind, picture in [*sections, *_timeline(views, snapshot)]:
-            opened = " open" if kind == open_kind else ""
-            heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{KIND_TITLES[kind]}</summary>'
-            parts.append(f"<details{opened}>{heading}{picture}</details>")
+            parts.append(_section(KIND_TITLES[kind], picture, is_open=kind == open_kind))
+        if snapshot is not None and snapshot.findings is not None:
+            parts.append(_section(snapshot.findings.title, findings_html(snapshot.findings)))
     if snapshot is not None:
         parts += _queries(snapshot)
         parts += _errors(snapshot)
     parts.append("</div>")
     return "".join(parts)
+
+
+def _section(title: str, content: str, *, is_open: bool = False) -> str:
+    heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{_text(title)}</summary>'
+    return f"<details{' open' if is_open else ''}>{heading}{content}</details>"
+
+
+def findings_html(view: FindingsView) -> str:
+    """Return what lost a job's time, each with its line and its cure."""
+    return "".join([*(f"<div>{_text(note)}</div>" for note in (view.path, view.none) if note), *map(_finding, view.found)])
+
+
+def _finding(one: FindingView) -> str:
+    place = " · ".join(part for part in (one.where, one.operator) if part)
+    code = f'<pre style="{_PRE}">{_text(one.code.strip())}</pre>' if one.code else ""
+    return (
+        f'<div style="margin:8px 0;padding-left:10px;border-left:4px solid {palette.MARK}">'
+        f"<div><strong>{_text(one.what)}</strong> · {_text(one.cost)}</div><div>{_text(place)}</div>{code}"
+        f"<div>{_text(f'{one.rule}, {one.certainty} · {one.estimate}')}</div>"
+        f'<pre style="{_PRE};border:1px solid {palette.EDGE};border-radius:5px;padding:4px 8px">{_text(one.cure)}</pre></div>'
+    )
 
 
 SMALLEST_SCALE = 0.7
