@@ -13,6 +13,7 @@ from typing import Literal
 
 from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.findings import FindingsView
+from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.palette import STATES
 from flinkmagic.display.queries import QueryView
 
@@ -82,8 +83,8 @@ class OperatorLine:
     """The name that the result was bound to."""
     text: str = ""
     """What Spark itself says about the operator: its columns, keys, files."""
-    node_id: int | None = None
-    """Id of the StreamNode."""
+    node_ids: tuple[int, ...] = ()
+    """Ids of the StreamNodes."""
     name: str = ""
     """The name that the user gave the operator; empty if there is none."""
     reads: str = ""
@@ -242,6 +243,8 @@ class JobSnapshot:
     """The streaming queries of the job."""
     findings: FindingsView | None = None
     """What lost the job's time; None if nobody has looked, and of streams."""
+    measures: Mapping[str, VertexMeasures] = field(default_factory=dict)
+    """Where the time went, by job vertex; nothing if nobody has looked."""
 
     @property
     def task_counts(self) -> dict[str, int]:

@@ -58,6 +58,7 @@ class JobView(PlacedWidget):
     _frame = traitlets.Dict().tag(sync=True)
     _tasks = traitlets.Dict().tag(sync=True)
     _findings = traitlets.Dict().tag(sync=True)
+    _measures = traitlets.Dict().tag(sync=True)
     _stream = traitlets.Dict().tag(sync=True)
     _job = traitlets.Dict().tag(sync=True)
     _collapsed = traitlets.Dict().tag(sync=True)
@@ -140,8 +141,17 @@ class JobView(PlacedWidget):
             with self.hold_sync():
                 self._frame = frame
                 self._findings = widget_data.findings(snapshot.findings)
+                self._measures = self._make_measures()
                 if send_tasks:
                     self._tasks = self._log.encode()
+
+    def _make_measures(self) -> dict[str, Any]:
+        """Return the measures of all vertices of a job that is over; while it runs, of the selected one."""
+        snapshot = self._snapshot
+        assert snapshot is not None
+        is_over = snapshot.status in widget_data.TERMINAL
+        wanted = snapshot.measures.keys() if is_over else snapshot.measures.keys() & {self.selected}
+        return {vertex: widget_data.measures(snapshot.measures[vertex]) for vertex in wanted}
 
     def _may_send_tasks(self) -> bool:
         return time.monotonic() - self._tasks_sent_at >= len(self._log) * 73 / _TASK_BYTES_PER_SECOND

@@ -10,6 +10,7 @@ import numpy as np
 
 from flinkmagic.display import palette, printable
 from flinkmagic.display.findings import FindingsView
+from flinkmagic.display.measures import PARTS, Facts, VertexMeasures
 from flinkmagic.display.nodes import BAR_ORDER, MARK_WIDTH, footer_text
 from flinkmagic.display.picture import draw_picture
 from flinkmagic.display.queries import QueryView
@@ -58,6 +59,7 @@ def _look() -> dict[str, Any]:
             for name, style in palette.STATES.items()
         },
         "cells": [palette.CELLS[name] for name in STATE_NAMES],
+        "parts": PARTS,
         "mark": {"icon": palette.MARK_ICON, "width": MARK_WIDTH},
     }
 
@@ -70,7 +72,7 @@ def _vertex(node: NodeView) -> dict[str, Any]:
         "role_word": palette.ROLES[node.role].word,
         "parallelism": node.parallelism,
         "badges": [seen(badge) for badge in node.badges],
-        "facts": [[seen(name), seen(value)] for name, value in node.facts],
+        "facts": _facts(node.facts),
         "operators": [
             {
                 "call": seen(": ".join(filter(None, (line.name or line.phrase, line.call)))),
@@ -79,6 +81,7 @@ def _vertex(node: NodeView) -> dict[str, Any]:
                 "code": printable.lines_visible(line.code),
                 "variable": seen(line.variable),
                 "text": printable.lines_visible(line.text),
+                "ids": list(line.node_ids),
             }
             for line in node.operators
         ],
@@ -122,10 +125,7 @@ def frame(
         "errors": [_error(error) for error in snapshot.errors],
         "queries": [_query(query) for query in snapshot.queries],
         "vertices": {box.vertex_id: _states(snapshot, box) for box in boxes if box.vertex_id},
-        "facts": {
-            vertex: [[printable.visible(name), printable.visible(value)] for name, value in facts]
-            for vertex, facts in snapshot.facts.items()
-        },
+        "facts": {vertex: _facts(facts) for vertex, facts in snapshot.facts.items()},
     }
 
 
@@ -176,6 +176,26 @@ def findings(view: FindingsView | None) -> dict[str, Any]:
         for one in view.found
     ]
     return {"path": seen(view.path), "found": found, "none": seen(view.none)}
+
+
+def measures(told: VertexMeasures) -> dict[str, Any]:
+    """Return where the time of a vertex went, and what its operators have measured."""
+    return {
+        "parts": [[name, ms] for name, ms in told.parts.items()],
+        "facts": _facts(told.facts),
+        "operators": {str(node): _facts(facts) for node, facts in told.operators.items()},
+        "above": _facts(told.above),
+        "stages": [[printable.visible(one.words), one.url] for one in told.stages if is_web(one.url)],
+    }
+
+
+def is_web(url: str) -> bool:
+    """Return whether a link leads to a page: not to a script."""
+    return url.startswith(("http://", "https://"))
+
+
+def _facts(facts: Facts) -> list[list[str]]:
+    return [[printable.visible(name), printable.visible(value)] for name, value in facts]
 
 
 def _query(query: QueryView) -> dict[str, Any]:

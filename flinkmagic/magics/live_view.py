@@ -21,7 +21,6 @@ from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
-    from flinkmagic.display.findings import FindingsView
     from flinkmagic.display.snapshot import JobSnapshot
     from flinkmagic.display.widget import JobView
     from flinkmagic.scheduling.job_status import JobStatus
@@ -104,18 +103,18 @@ class _Look:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._due = float("-inf")
-        self._found: FindingsView | None = None
+        self._seen: JobSnapshot | None = None
 
     def snapshot(self, *, is_read: bool) -> JobSnapshot:
         """Return the job's progress, with what was found last."""
         begun = time.monotonic()
         is_over = self._job.status.is_terminal
         if not is_over and (not is_read or begun < self._due):
-            return replace(self._job.snapshot(), findings=self._found)
-        snapshot = self._job.snapshot(closely=True)
-        self._found = snapshot.findings
+            snapshot, seen = self._job.snapshot(), self._seen
+            return snapshot if seen is None else replace(snapshot, findings=seen.findings, measures=seen.measures)
+        self._seen = self._job.snapshot(closely=True)
         self._due = begun + max(LOOK_S, (time.monotonic() - begun) / LOOK_SHARE)
-        return snapshot
+        return self._seen
 
 
 class LiveView:
@@ -151,7 +150,8 @@ class LiveView:
     def update(self) -> None:
         """Show the job's progress now."""
         if self._look is not None:
-            self._view.update(self._look.snapshot(is_read=self._view.tab == "findings"))
+            is_read = self._view.tab == "findings" or bool(self._view.selected)
+            self._view.update(self._look.snapshot(is_read=is_read))
 
     def end(self) -> None:
         """End with the job: put its picture in place of the view, or beneath a view that is in use."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from flinkmagic.amounts import duration
 from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
@@ -19,6 +19,7 @@ from flinkmagic.deployment.streaming.query_progress import BatchProgress, QueryS
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, palette, states_by_vertex
 from flinkmagic.display.costs import costs
+from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -46,6 +47,7 @@ from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
 from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
+from flinkmagic.session.vertex_measures import spark_ui, vertex_measures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +61,15 @@ if TYPE_CHECKING:
 
 FIRST_FINDINGS = 3
 """So many findings are in a report, and beneath a picture."""
+
+
+class _Explained(NamedTuple):
+    """Why a job took as long as it did."""
+
+    findings: tuple[Finding, ...]
+    path: CriticalPath | None
+    measures: Mapping[str, VertexMeasures]
+    """By the id of a job vertex."""
 
 
 class Job:
@@ -88,6 +99,7 @@ class Job:
         starts: StreamStarts = NOTHING_STARTED,
     ) -> None:
         self.name = name
+        self._spark = spark
         self._own_notes = (*notes, *starts.notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
@@ -98,7 +110,7 @@ class Job:
         # Kept rows and shuffle files live as long as this job is reachable.
         self._names = names
         self._are_names_bound = threading.Event()
-        self._explained: tuple[tuple[Finding, ...], CriticalPath | None] | None = None
+        self._explained: _Explained | None = None
         weakref.finalize(self, _release_when_over, self._deployment, names)
 
     @property
@@ -208,9 +220,10 @@ class Job:
         Parameters
         ----------
         closely : bool
-            Look for what has lost time, too. While the job runs this is done anew each time, and takes some
-            milliseconds for each thousand tasks.
+            Look for what has lost time, and where the time of each vertex went, too. While the job runs this is done
+            anew each time, and takes some milliseconds for each thousand tasks.
         """
+        explained = self._explain() if closely and not self._is_stream else None
         state = self._deployment.snapshot()
         info = state.job
         started_ms = min(info.status_timestamps.values())
@@ -232,7 +245,8 @@ class Job:
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs=costs(_amounts(state)),
             queries=[query_view(name, seen) for name, seen in self._queries()],
-            findings=findings_view(*self._explain()) if closely and not self._is_stream else None,
+            findings=findings_view(explained.findings, explained.path) if explained is not None else None,
+            measures=explained.measures if explained is not None else {},
         )
 
     def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
@@ -274,23 +288,27 @@ class Job:
 
         What cost less than 200 ms of a slot, or 2 % of the slots' time, is left out. Streams have no findings.
         """
-        return self._explain()[0]
+        return self._explain().findings
 
     def critical_path(self) -> CriticalPath | None:
         """Return the chain of vertices that decided how long the job took; None of a stream, and before any task."""
-        return self._explain()[1]
+        return self._explain().path
 
     @property
     def _is_stream(self) -> bool:
         return isinstance(self._deployment, StreamingDeployment)
 
-    def _explain(self) -> tuple[tuple[Finding, ...], CriticalPath | None]:
-        """Return the findings and the critical path; of a job that is over they are looked for once."""
+    def _explain(self) -> _Explained:
+        """Return why the job took as long as it did; once it is over that is found out only once."""
         if self._explained is not None:
             return self._explained
         is_over = self._deployment.termination_future.done()
-        facts = None if self._is_stream else self._facts()
-        explained = ((), None) if facts is None else (find(facts), critical_path(facts))
+        if self._is_stream:
+            explained = _Explained((), None, {})
+        else:
+            facts, ui_url = self._facts(), spark_ui(self._spark)
+            measures = {vertex.id: vertex_measures(vertex, ui_url) for vertex in facts.vertices}
+            explained = _Explained(find(facts), critical_path(facts), measures)
         if is_over:
             self._explained = explained
         return explained

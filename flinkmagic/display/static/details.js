@@ -23,7 +23,7 @@ class DetailsPane {
     this.root = h("aside.fm-details", { "aria-label": "Details of the selected vertex" }, h("div.fm-details-head", {}, this.heading, close), this.body);
   }
 
-  /** seen: the frame, the tasks, and what was found at the vertex. */
+  /** seen: the frame, the tasks, and what was found and measured at the vertex. */
   show(vertexId, seen, subtask) {
     if (vertexId !== this.vertexId) this.metric = "state";
     if (subtask !== undefined) this.subtask = subtask;
@@ -42,6 +42,7 @@ class DetailsPane {
       this.summary(vertex, states),
       ...this.errors(vertexId),
       ...this.found.map((one) => findingBox(one)),
+      this.timeParts(),
       this.operators(vertex),
       this.adapted(vertexId),
       this.spread(vertexId),
@@ -64,10 +65,32 @@ class DetailsPane {
       const item = h("li", {}, codeLine(line));
       const note = [line.where, line.call ? line.operator : "", line.variable && !line.code ? `→ ${line.variable}` : ""].filter(Boolean).join(" · ");
       if (note) item.append(h("small", {}, note));
+      const measures = line.ids.flatMap((id) => this.measured?.operators[id] ?? []);
+      if (measures.length) item.append(measuresLine(measures));
       if (line.text) item.append(h("details", {}, h("summary", {}, "Spark's words"), h("pre", {}, line.text)));
       list.append(item);
     }
     return h("section", {}, h("h4", {}, "Your lines and Spark's operators"), list);
+  }
+
+  /** Where the time of the vertex's tasks went, as one bar, and where Spark's UI shows its stage. */
+  timeParts() {
+    const { parts = [], facts = [], above = [], stages = [] } = this.measured ?? {};
+    const total = parts.reduce((sum, [, ms]) => sum + ms, 0);
+    if (!total) return null;
+    const bar = h("div.fm-parts", { role: "img", "aria-label": parts.map(([name, ms]) => `${name} ${showDuration(ms)}`).join(", ") });
+    const legend = h("div.fm-parts-legend");
+    for (const [name, ms] of parts) {
+      const color = `background: ${this.look.parts[name]}`;
+      const share = `${Math.round((100 * ms) / total)} %`;
+      bar.append(h("i", { style: `${color}; flex-grow: ${ms / total}`, title: `${name}: ${showDuration(ms)}, ${share}` }));
+      legend.append(h("span", { "data-part": name }, h("i", { style: color }), `${name} `, h("b", {}, showDuration(ms))));
+    }
+    const links = stages.map(([words, url]) => h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, words));
+    const link = links.length ? h("p.fm-links", {}, "In Spark's UI: ", ...links.flatMap((one, i) => (i ? [", ", one] : [one]))) : null;
+    const rows = [...facts, ...above].map(([name, value]) => h("tr", {}, h("th", {}, name), h("td", {}, value)));
+    const table = rows.length ? h("table.fm-facts", {}, ...rows) : null;
+    return h("section.fm-time", {}, h("h4", {}, `Where ${showDuration(total)} of its tasks went`), bar, legend, table, link);
   }
 
   /** What the run has found out: how large the shuffle is, and what ran differently from the plan. */
@@ -236,6 +259,11 @@ class DetailsPane {
     });
     return [h("p", {}, plural(group.members.length, "job vertex").replace(/vertexs$/, "vertices"), " drawn as one. Choose one to see it in the whole graph."), h("ul.fm-members", {}, ...items)];
   }
+}
+
+/** What an operator has measured, in Spark's words. */
+function measuresLine(facts) {
+  return h("div.fm-measures", {}, ...facts.map(([name, value]) => h("span", {}, `${name} `, h("b", {}, value))));
 }
 
 /** The user's line with the user's call in bold; the call alone, or the operator, if there is no line. */

@@ -126,6 +126,7 @@ class JobView {
     on("_frame", () => this.frameChanged());
     on("_tasks", () => this.tasksChanged());
     on("_findings", () => this.findingsChanged());
+    on("_measures", () => this.refresh());
     on("tab", () => this.openTab());
     on("selected", () => this.selectedChanged());
     for (const kind of ["stream", "job", "execution", "regions", "collapsed"]) on(`_${kind}`, () => this.openTab());
@@ -237,7 +238,8 @@ class JobView {
   }
 
   showDetails(id, subtask) {
-    this.details.show(id, { frame: this.frame, tasks: this.tasks, found: this.findings.byVertex.get(id) ?? [] }, subtask);
+    const [found, measured] = [this.findings.byVertex.get(id) ?? [], this.model.get("_measures")?.[id]];
+    this.details.show(id, { frame: this.frame, tasks: this.tasks, found, measured }, subtask);
   }
 
   liveFrame() {

@@ -94,6 +94,7 @@ def _vertex(
         attempts=tuple(attempts),
         written=written,
         above=above,
+        words=metrics.words,
     )
 
 
