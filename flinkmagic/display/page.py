@@ -68,7 +68,9 @@ def _section(title: str, content: str, *, is_open: bool = False) -> str:
 
 def findings_html(view: FindingsView) -> str:
     """Return what lost a job's time, each with its line and its cure."""
-    return "".join([*(f"<div>{_text(note)}</div>" for note in (view.path, view.none) if note), *map(_finding, view.found)])
+    return "".join(
+        [*(f"<div>{_text(note)}</div>" for note in (view.path, view.none) if note), *map(_finding, view.found)]
+    )
 
 
 def _finding(one: FindingView) -> str:

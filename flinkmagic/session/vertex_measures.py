@@ -5,7 +5,7 @@ Source: Spark's UI, which divides the time of tasks in the timeline of a stage, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import duration, size
@@ -18,13 +18,17 @@ from flinkmagic.session.findings.facts import VertexFacts, metric, took_ms
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SHOWN = {
-    "sum": lambda value: f"{value:,}",
-    "size": size,
+_SHOWN: dict[str, Callable[[float], str]] = {
     "timing": duration,
     "nsTiming": lambda value: duration(value / 1e6),
+    "size": size,
+    "sum": lambda value: f"{value:,}",
 }
-"""By Spark's kind of a metric; averages are left out: what Spark hands over is their sum over all tasks."""
+"""By Spark's kind of a metric, in the order in which they are shown, after the rows; averages are left out: what Spark hands over is their sum over all tasks."""
+
+
+_ORDER = {kind: place for place, kind in enumerate(_SHOWN)}
+_ROWS = "number of output rows"
 
 
 def spark_ui(spark: SparkSession) -> str | None:
@@ -96,7 +100,10 @@ def _task_facts(tasks: Iterable[TaskRecord]) -> Facts:
 
 def _words(metrics: Metrics, words: Mapping[str, tuple[str, str]]) -> Facts:
     named = [(*words[name], value) for name, value in metrics.items() if name in words]
-    return tuple((called, _SHOWN[kind](value)) for called, kind, value in named if kind in _SHOWN)
+    shown = sorted(
+        (one for one in named if one[1] in _SHOWN), key=lambda one: (one[0] != _ROWS, _ORDER[one[1]], one[0])
+    )
+    return tuple((called, _SHOWN[kind](value)) for called, kind, value in shown)
 
 
 def _links(attempts: Iterable[TaskRecord], ui_url: str | None) -> tuple[StageLink, ...]:

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 LOAD = f"%run {Path(__file__).with_name('fake_job.py')}"
 VIEW = ".flinkmagic-view"
-TABS = ("stream", "job", "execution", "regions", "timeline")
+TABS = ("stream", "job", "execution", "regions", "timeline", "findings")
 
 FAINT_WORDS = """
 () => {

@@ -16,6 +16,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.util.AccumulatorV2;
 import scala.Tuple2;
 import scala.collection.Iterator;
 
@@ -69,12 +70,12 @@ public class StageMetrics {
         Iterator metrics = plan.metrics().iterator();
         while (metrics.hasNext()) {
             Tuple2 each = (Tuple2) metrics.next();
-            SQLMetric metric = (SQLMetric) each._2();
+            AccumulatorV2 metric = (AccumulatorV2) each._2();
             Number value = (Number) metric.value();
             if (value.longValue() > 0) {
                 facts.put((String) each._1(), value);
                 String called = metric.name().isDefined() ? (String) metric.name().get() : (String) each._1();
-                words.put((String) each._1(), new String[] {called, metric.metricType()});
+                words.put((String) each._1(), new String[] {called, ((SQLMetric) each._2()).metricType()});
             }
         }
         if (plan instanceof FileSourceScanExec) {
