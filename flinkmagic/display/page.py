@@ -76,11 +76,12 @@ def findings_html(view: FindingsView) -> str:
 def _finding(one: FindingView) -> str:
     place = " · ".join(part for part in (one.where, one.operator) if part)
     code = f'<pre style="{_PRE}">{_text(one.code.strip())}</pre>' if one.code else ""
+    framed = f"{_PRE};border:1px solid {palette.EDGE};border-radius:5px;padding:4px 8px"
     return (
         f'<div style="margin:8px 0;padding-left:10px;border-left:4px solid {palette.MARK}">'
         f"<div><strong>{_text(one.what)}</strong> · {_text(one.cost)}</div><div>{_text(place)}</div>{code}"
         f"<div>{_text(f'{one.rule}, {one.certainty} · {one.estimate}')}</div>"
-        f'<pre style="{_PRE};border:1px solid {palette.EDGE};border-radius:5px;padding:4px 8px">{_text(one.cure)}</pre></div>'
+        f'<pre style="{framed}">{_text(one.cure)}</pre></div>'
     )
 
 

@@ -109,7 +109,7 @@ class Act:
         )  # fmt: skip
 
     def snapshot(self, *, closely: bool = False) -> JobSnapshot:
-        """Return how far it has come: its job, looked at closely or not, and the last stage that an action runs itself."""
+        """Return how far it has come: its job (`Job.snapshot`), and the last stage that an action runs itself."""
         assert self.job is not None
         job = replace(self.job.snapshot(closely=closely), elapsed_ms=1000 * self.seconds)
         if self.last_stage is None:

@@ -24,7 +24,8 @@ _SHOWN: dict[str, Callable[[float], str]] = {
     "size": size,
     "sum": lambda value: f"{value:,}",
 }
-"""By Spark's kind of a metric, in the order in which they are shown, after the rows; averages are left out: what Spark hands over is their sum over all tasks."""
+"""By Spark's kind of a metric, in the order in which they are shown, after the rows; averages are left out: what Spark
+hands over is their sum over all tasks."""
 
 
 _ORDER = {kind: place for place, kind in enumerate(_SHOWN)}

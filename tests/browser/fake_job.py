@@ -282,7 +282,8 @@ class FakeJob:
             "partition 4 of 4 has 31.2 times as much as the others: its task took 7.1 s, the median 420 ms",
             "19.4 s of slots lost", "measured: the time for which slots idled after the vertex's other tasks",
             "cell 3, line 6", f"by_line = {NAME}.orderBy(F.desc(\"count\"))", counts.vertex_id, counts.name,
-            "HashAggregate", 'df.groupBy("key", (F.rand() * 8).cast("int").alias("salt")).agg(...).groupBy("key").agg(...)',
+            "HashAggregate",
+            'df.groupBy("key", (F.rand() * 8).cast("int").alias("salt")).agg(...).groupBy("key").agg(...)',
         )  # fmt: skip
         spill = replace(
             skew, rule="spill", certainty="likely", cost="1.2 s of slots lost", operator="",
@@ -306,7 +307,10 @@ class FakeJob:
             node.vertex_id: VertexMeasures(
                 parts, (("spilled (disk)", "24.0 MiB"),),
                 {
-                    id: (("number of output rows", f"{1000 * id:,}"), ("sort time", "400 ms"), ("peak memory", "64.0 MiB"))
+                    id: (
+                        ("number of output rows", f"{1000 * id:,}"), ("sort time", "400 ms"),
+                        ("peak memory", "64.0 MiB"),
+                    )
                     for line in node.operators for id in line.node_ids
                 },
                 (("shuffle bytes written", "18.7 MiB"),),
