@@ -30,6 +30,12 @@ class FindingView:
         """The finding in a line, for the mark on its vertex."""
         return f"{self.cost}: {self.what}"
 
+    @property
+    def basis(self) -> str:
+        """The rule, and how sure it is: ``"spill, likely · estimated: the bytes on disk at 20 MB a second"``."""
+        sure = "" if self.estimate.startswith(self.certainty) else f", {self.certainty}"
+        return f"{self.rule}{sure} · {self.estimate}"
+
 
 @dataclass(frozen=True)
 class FindingsView:

@@ -80,7 +80,7 @@ def _finding(one: FindingView) -> str:
     return (
         f'<div style="margin:8px 0;padding-left:10px;border-left:4px solid {palette.MARK}">'
         f"<div><strong>{_text(one.what)}</strong> · {_text(one.cost)}</div><div>{_text(place)}</div>{code}"
-        f"<div>{_text(f'{one.rule}, {one.certainty} · {one.estimate}')}</div>"
+        f"<div>{_text(one.basis)}</div>"
         f'<pre style="{framed}">{_text(one.cure)}</pre></div>'
     )
 

@@ -162,10 +162,9 @@ def findings(view: FindingsView | None) -> dict[str, Any]:
     found = [
         {
             "rule": seen(one.rule),
-            "certainty": seen(one.certainty),
             "what": seen(one.what),
             "cost": seen(one.cost),
-            "estimate": seen(one.estimate),
+            "basis": seen(one.basis),
             "where": seen(one.where),
             "code": printable.lines_visible(one.code.strip()),
             "vertex": one.vertex_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.program import Program
@@ -13,7 +14,12 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from flinkmagic.session import CompiledGraph, Job
+    from flinkmagic.session.recorded_run import RecordedRun
 
+
+MOST_RUNS = 200
+MOST_ATTEMPTS = 200_000
+"""So many runs of replaced graphs are recorded, with so many attempts of tasks together: some 50 MB."""
 
 _ENDING_S = 10.0
 """How long a job may take to end when its queries have."""
@@ -23,13 +29,17 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
     """Holds graphs by name, in the order in which their cells last ran.
 
     A graph is replaced when its cell runs again, even if the cell gives it another name by then. A job of the replaced
-    graph continues, and can be asked for until it is over; after that the dispatcher remembers it.
+    graph continues, and can be asked for until it is over; after that its run is recorded, as the earlier ones are.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._cells: dict[str, str] = {}
         self._replaced: dict[str, Job] = {}
+        self._numbers: Counter[str] = Counter()
+        """By name, how many runs there were of graphs that were replaced."""
+        self._recorded: list[RecordedRun] = []
+        """Their runs that are over, in the order in which they were recorded."""
 
     def add(self, graph: CompiledGraph, cell: str | None = None) -> None:
         """Register a graph under its name; `cell` is the front end's name for the cell that defines it."""
@@ -38,15 +48,36 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
             replaced = self.pop(name)
             self._cells.pop(name, None)
             if replaced is not graph:
-                self.keep_running(replaced)
+                self.leave(replaced)
+        graph.earlier, graph.runs_before = self.recorded(graph.name), self._numbers[graph.name]
         self[graph.name] = graph
         if cell is not None:
             self._cells[graph.name] = cell
 
-    def keep_running(self, graph: CompiledGraph) -> None:
-        """Keep the running job of a graph that is not (or no longer) known."""
-        if graph.jobs and not graph.jobs[-1].status.is_terminal:
-            self._replaced[graph.name] = graph.jobs[-1]
+    def leave(self, graph: CompiledGraph) -> None:
+        """Keep of a graph that is not (or no longer) known its running job, and its runs that are over."""
+        for job in graph.jobs:
+            self._numbers[graph.name] += 1
+            if job.status.is_terminal:
+                self._record(job.record(self._numbers[graph.name]))
+            else:
+                self._replaced[graph.name] = job
+
+    def recorded(self, name: str) -> list[RecordedRun]:
+        """Return the runs of graphs that had a name before, oldest first."""
+        self.replaced_job(name)  # it may be over by now
+        return [run for run in self._recorded if run.details.name == name]
+
+    def all_recorded(self) -> list[RecordedRun]:
+        """Return the runs of all graphs that were replaced."""
+        for name in list(self._replaced):
+            self.replaced_job(name)
+        return list(self._recorded)
+
+    def _record(self, run: RecordedRun) -> None:
+        self._recorded.append(run)
+        while len(self._recorded) > MOST_RUNS or sum(len(one.snapshot.tasks) for one in self._recorded) > MOST_ATTEMPTS:
+            del self._recorded[0]
 
     def programs(self, context: SparkContext) -> list[Program]:
         """Return what the cells have captured on one SparkContext; a graph that spans several of them adds nothing."""
@@ -73,6 +104,8 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         job = self._replaced.get(name)
         if job is not None and job.status.is_terminal:
             del self._replaced[name]
+            # No graph of the name has run meanwhile, so that this was its last run.
+            self._record(job.record(self._numbers[name]))
             return None
         return job
 

@@ -13,11 +13,12 @@ from IPython.display import DisplayHandle
 from flinkmagic.display import progress_line, to_table, to_text
 from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.usage import JobFailedError
-from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_beside, shown_at
+from flinkmagic.magics.live_view import LiveView, RecordedView, Shown, final_bundle, follow_beside, shown_at
 from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
 from flinkmagic.session.carrying_out import wait_or_cancel
+from flinkmagic.session.recorded_run import RecordedRun
 
 
 def run_live(
@@ -119,6 +120,14 @@ def show_live(graph: CompiledGraph) -> None:
         print("\n".join([progress_line(snapshot), *query_lines(snapshot.queries)]))
         return
     LiveView(graph, job, lasting=True)
+
+
+def show_recorded(run: RecordedRun) -> None:
+    """Show a run that is over, with all its tabs."""
+    if in_notebook():
+        RecordedView(run)
+        return
+    print(to_table(run.job_view.paint(run.snapshot), run.snapshot))
 
 
 def in_notebook() -> bool:

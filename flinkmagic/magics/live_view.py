@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.display import DisplayHandle, display
 
+from flinkmagic.display.page import mime_bundle
 from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.session import CompiledGraph, Job
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from flinkmagic.display.snapshot import JobSnapshot
     from flinkmagic.display.widget import JobView
     from flinkmagic.scheduling.job_status import JobStatus
+    from flinkmagic.session.recorded_run import RecordedRun
 
 UPDATE_S = 0.25
 """The time between two looks at a running job: 4 updates a second."""
@@ -223,7 +225,31 @@ class LiveView:
         return self._job is not None and not self._job.status.is_terminal
 
 
-KEPT: Newest[LiveView] = Newest(12, LiveView.close, lambda view: not view.is_running())
+class RecordedView:
+    """Shows a recorded run in an output, with all its tabs, over the picture that is saved."""
+
+    def __init__(self, run: RecordedRun) -> None:
+        from flinkmagic.display.widget import JobView
+
+        self._run = run
+        self._view = JobView({view.kind: view for view in run.views}, snapshot=run.snapshot)
+        self._handle = shown_at(None, self._view.in_place_of(self._bundle()))
+        KEPT.add(self)
+
+    def close(self) -> None:
+        """Leave only the picture."""
+        self._handle.update(self._bundle(), raw=True)
+        self._view.close()
+
+    def is_running(self) -> bool:
+        """Return False: its job is over."""
+        return False
+
+    def _bundle(self) -> Mapping[str, Any]:
+        return mime_bundle(self._run.painted(), summary=f"run {self._run.label}", snapshot=self._run.snapshot)
+
+
+KEPT: Newest[LiveView | RecordedView] = Newest(12, lambda view: view.close(), lambda view: not view.is_running())
 """The views that stay without a running job; each holds all graphs of its job, here and in the browser.
 
 A view whose graph has been started again is added again at the run's end.

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from flinkmagic.amounts import duration
+from flinkmagic.amounts import count, duration
 from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.session_cluster import submitted_jobs
@@ -42,8 +42,10 @@ from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.job_facts import job_facts
 from flinkmagic.session.findings.texts import finding_line, findings_view
+from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
+from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
 from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
@@ -94,12 +96,13 @@ class Job:
         options: JobOptions,
         names: Rebinding | None = None,
         *,
+        views: GraphViews,
         notes: Sequence[str] = (),
         full: bool = False,
         starts: StreamStarts = NOTHING_STARTED,
     ) -> None:
         self.name = name
-        self._spark = spark
+        self._spark, self._views = spark, views
         self._own_notes = (*notes, *starts.notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
@@ -154,6 +157,11 @@ class Job:
         """Return the sinks of the graph that are not part of this run."""
         operators = self._operators(range(len(self.execution_graph.job_vertices)))
         return [sink for sink in self.sinks if sink.transformation_id not in operators]
+
+    def part(self) -> str:
+        """Return how much of its graph it ran: ``"1 of 3 sinks"``; empty if that is all."""
+        run = len(self.sinks) - len(self.left_out())
+        return f"{run} of {count(len(self.sinks), 'sink')}" if run < len(self.sinks) else ""
 
     def _operators(self, vertices: Iterable[int]) -> set[int]:
         """Return the ids of the operators of the job vertices with these indices."""
@@ -248,6 +256,16 @@ class Job:
             findings=findings_view(explained.findings, explained.path) if explained is not None else None,
             measures=explained.measures if explained is not None else {},
         )
+
+    def record(self, number: int) -> RecordedRun:
+        """Return the run as plain values, which hold nothing of Spark's.
+
+        Parameters
+        ----------
+        number : int
+            How many runs of its name there were before it, and one.
+        """
+        return RecordedRun(number, self.part(), self.details(), self._views.all, self.snapshot(closely=True))
 
     def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
         """Return the last 100 batches of each streaming query by its name, oldest first; nothing in mode batch."""

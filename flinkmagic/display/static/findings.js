@@ -42,7 +42,7 @@ function findingBox(one, onShow = null) {
     h("div.fm-finding-head", {}, what, h("span.fm-finding-cost", {}, one.cost)),
     h("small", {}, place),
     one.code ? h("pre", {}, one.code) : null,
-    h("small", {}, `${one.rule}, ${one.certainty} · ${one.estimate}`),
+    h("small", {}, one.basis),
     h("div.fm-cure", {}, h("pre", {}, one.cure), copyButton(one.cure)));
 }
 
