@@ -21,7 +21,9 @@ from flinkmagic.display import ErrorView, JobSnapshot, TaskView, palette, states
 from flinkmagic.display.costs import costs
 from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
+from flinkmagic.display.report import report_page
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
+from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.options import NO_RESTART, JobOptions
@@ -346,6 +348,34 @@ class Job:
 
     def report(self) -> list[str]:
         """Return the job's outcome, sink by sink; what ran differently from the plan; then its first findings."""
+        return [*self._outcome(), *(f"  {finding_line(one)}" for one in self.findings()[:FIRST_FINDINGS])]
+
+    def save_report(self, path: str | Path) -> Path:
+        """Write a report of the job to a file, to be sent: one HTML page with all tabs, that loads and runs nothing.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its name ends in ``.html``.
+
+        Raises
+        ------
+        InvalidValueError
+            If it does not.
+        LayoutEngineNotFoundError
+            If nothing is installed that lays out pictures.
+        """
+        target = Path(path)
+        if target.suffix != ".html":
+            raise InvalidValueError(str(path), "a file name that ends in .html")
+        snapshot = self.snapshot(closely=True)
+        views = [view.paint(snapshot) for view in self._views.all]
+        page = report_page(views, snapshot, notes=self._outcome(), events=self.log())
+        target.write_text(page, encoding="utf-8")
+        return target
+
+    def _outcome(self) -> list[str]:
+        """Return how the job ended, sink by sink, and what ran differently from the plan."""
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         left_out = {sink.index for sink in self.left_out()}
@@ -365,8 +395,7 @@ class Job:
             lines.append(f"  - not run: {line}" if is_left_out else f"  {mark} {line}")
         lines += [f"  {line}" for line in query_lines(snapshot.queries)]
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
-        lines += [f"  {note}" for note in [*notes, *map(finding_line, self.findings()[:FIRST_FINDINGS])]]
-        return lines
+        return [*lines, *(f"  {note}" for note in notes)]
 
     def _ended_with_their_stage(self) -> int:
         """Return how many tasks failed only because Spark ended them together with a failed one."""

@@ -60,7 +60,7 @@ def test_the_largest_difference_comes_first() -> None:
     assert lines[0] == (
         "daily: run 1 (FINISHED, 12.0 s, 6 tasks, 2 slots) → run 2 (FINISHED, 7.5 s, 6 tasks, 2 slots): −4.5 s"
     )
-    assert [part for part in lines[3].split("  ") if part][:7] == [
+    assert [part.strip() for part in lines[3].split("  ") if part.strip()][:7] == [
         "join(x)", "line 2", "−7.0 s", "9.0 s → 2.0 s", "2", "2", "1,000"
     ]  # fmt: skip
     assert "900 → 200" in lines[3]
