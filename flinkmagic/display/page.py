@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from flinkmagic import amounts
@@ -28,13 +28,13 @@ _FONT = f"font-family:{palette.SANS.replace(chr(39), '')}"
 def to_html(
     views: GraphView | Sequence[GraphView],
     *,
-    open_kind: str = "job",
+    open_kinds: Collection[GraphKind] = ("job",),
     summary: str = "",
     snapshot: JobSnapshot | None = None,
     notes: Sequence[str] = (),
     more: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return pictures under headings that open and close; the one of `open_kind` is open.
+    """Return pictures under headings that open and close; those of `open_kinds` are open.
 
     Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
     `summary` and `notes` are shown above as text; with `snapshot` so is a progress line; its timeline is the last of
@@ -53,9 +53,10 @@ def to_html(
         parts.append(sections[0][1])
     else:
         for kind, picture in [*sections, *_timeline(views, snapshot)]:
-            parts.append(section(KIND_TITLES[kind], picture, is_open=kind == open_kind))
+            parts.append(section(KIND_TITLES[kind], picture, is_open=kind in open_kinds))
         if snapshot is not None and snapshot.findings is not None:
-            parts.append(section(snapshot.findings.title, findings_html(snapshot.findings)))
+            found = findings_html(snapshot.findings)
+            parts.append(section(snapshot.findings.title, found, is_open="findings" in open_kinds))
         parts += [section(title, content) for title, content in more]
     if snapshot is not None:
         parts += _queries(snapshot)
@@ -127,7 +128,7 @@ def mime_bundle(
         return {"text/plain": "\n".join([*plain, why])}
     return {
         "image/svg+xml": to_svg(shown),
-        "text/html": to_html(several, open_kind=shown.kind, summary=summary, snapshot=snapshot, notes=notes),
+        "text/html": to_html(several, open_kinds=[shown.kind], summary=summary, snapshot=snapshot, notes=notes),
         "text/plain": "\n".join(plain),
     }
 

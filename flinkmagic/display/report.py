@@ -25,7 +25,8 @@ table { border-collapse: collapse; margin: 4px 0; font-size: 12px; }
 th, td { padding: 1px 12px 1px 0; text-align: right; font-weight: 400; font-variant-numeric: tabular-nums; }
 th:first-child, td:first-child { text-align: left; }
 .vertex { margin: 4px 0 4px 14px; }
-.vertex > div { margin-left: 14px; }
+.vertex > details > div { margin: 2px 0 14px 14px; }
+.vertex > details > div > div { margin-bottom: 4px; }
 .bar { display: flex; width: 420px; max-width: 100%; height: 12px; border-radius: 3px; overflow: hidden; }
 .bar i { min-width: 1px; }
 .legend i { display: inline-block; width: 9px; height: 9px; margin-right: 4px; border: 1px solid #8894a5; }
@@ -52,7 +53,9 @@ def report_page(
     more = [("Vertices", "".join(_vertex(node, snapshot) for node in snapshot.longest_first(job.nodes)))]
     if events:
         more.append(("Events", f"<pre>{escaped(chr(10).join(events))}</pre>"))
-    told = to_html(views, summary=job.summary, snapshot=snapshot, notes=notes, more=more)
+    told = to_html(
+        views, open_kinds=["job", "findings"], summary=job.summary, snapshot=snapshot, notes=notes, more=more
+    )
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

@@ -271,12 +271,12 @@ class FakeJob:
                     made[vertex, subtask] = replace(made[vertex, subtask], state=names[subtask], end_ms=now)
         self.show(states, made, began, status, errors or [])
 
-    def vertex(self, words: str) -> NodeView:
-        return next(node for node in self.view.view("job").nodes if words in node.title)
+    def vertex(self, role: str) -> NodeView:
+        return next(node for node in self.view.view("job").nodes if node.role == role)
 
     def findings(self) -> FindingsView:
         """Two at the vertex that counts by name, and one at the join."""
-        counts, join = self.vertex('groupBy("name")'), self.vertex('groupBy("hour")')
+        counts, join = self.vertex("operator"), self.vertex("join")
         skew = FindingView(
             "skewed-partition", "measured",
             "partition 4 of 4 has 31.2 times as much as the others: its task took 7.1 s, the median 420 ms",
