@@ -28,7 +28,7 @@ _FONT = f"font-family:{palette.SANS.replace(chr(39), '')}"
 def to_html(
     views: GraphView | Sequence[GraphView],
     *,
-    open_kinds: Collection[GraphKind] = ("job",),
+    open_kinds: Collection[str] = ("job",),
     summary: str = "",
     snapshot: JobSnapshot | None = None,
     notes: Sequence[str] = (),
