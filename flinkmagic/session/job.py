@@ -49,6 +49,7 @@ from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
+from flinkmagic.session.stream_facts import stream_facts
 from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
 from flinkmagic.session.vertex_measures import spark_ui, vertex_measures
@@ -234,6 +235,7 @@ class Job:
             anew each time, and takes some milliseconds for each thousand tasks.
         """
         explained = self._explain() if closely and not self._is_stream else None
+        queries = self._queries()
         state = self._deployment.snapshot()
         info = state.job
         started_ms = min(info.status_timestamps.values())
@@ -252,9 +254,12 @@ class Job:
             errors=_error_views(info),
             note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up), waiting])),
             reused=frozenset(self.reused()),
-            facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
+            facts={
+                **run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
+                **stream_facts(self.execution_graph, self._by_vertex(queries)),
+            },
             costs=costs(_amounts(state)),
-            queries=[query_view(name, seen) for name, seen in self._queries()],
+            queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
             findings=findings_view(explained.findings, explained.path) if explained is not None else None,
             measures=explained.measures if explained is not None else {},
         )
@@ -271,7 +276,7 @@ class Job:
 
     def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
         """Return the last 100 batches of each streaming query by its name, oldest first; nothing in mode batch."""
-        return {name: seen.batches for name, seen in self._queries()}
+        return {self.sinks[index].name: seen.batches for index, seen in self._queries().items()}
 
     def reused(self) -> list[str]:
         """Return the ids of the job vertices that did not run because their results, or later ones, existed."""
@@ -416,11 +421,16 @@ class Job:
         """Return the real sizes of the exchanges that are written so far, partition by partition."""
         return edges(self.execution_graph, self._deployment.partition_bytes())
 
-    def _queries(self) -> list[tuple[str, QuerySeen]]:
-        """Return what is known of each query. This asks Spark, which never calls by itself."""
-        if not isinstance(self._deployment, StreamingDeployment):
-            return []
-        return [(self.sinks[index].name, seen) for index, seen in self._deployment.queries().items()]
+    def _queries(self) -> dict[int, QuerySeen]:
+        """Return what is known of each query by the index of its sink. This asks Spark, which never calls by itself."""
+        return self._deployment.queries() if isinstance(self._deployment, StreamingDeployment) else {}
+
+    def _by_vertex(self, queries: Mapping[int, QuerySeen]) -> dict[str, QuerySeen]:
+        """Return what is known of each query by the id of the job vertex in which it ends."""
+        ends = {
+            node.id: vertex.id for vertex in self.execution_graph.job_vertices for node in vertex.job_vertex.operators
+        }
+        return {ends[self.sinks[index].transformation_id]: seen for index, seen in queries.items()}
 
     def __repr__(self) -> str:
         return f"<Job {self.name}: {self.status}>"
