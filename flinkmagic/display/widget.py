@@ -21,6 +21,9 @@ _SCRIPTS = ("dom", "tasks", "graph", "findings", "details", "timeline", "slots",
 _TASK_BYTES_PER_SECOND = 250_000
 """Jupyter drops messages of a kernel that sends more than 1 MB a second; tasks are sent at most this fast."""
 
+_MOST_MEASURED = 200
+"""The measures of so many vertices are a message of some hundred kilobytes."""
+
 View = GraphView | Callable[[], GraphView]
 
 
@@ -146,12 +149,19 @@ class JobView(PlacedWidget):
                     self._tasks = self._log.encode()
 
     def _make_measures(self) -> dict[str, Any]:
-        """Return the measures of all vertices of a job that is over; while it runs, of the selected one."""
+        """Return the measures of all vertices of a job that is over; while it runs, or has very many, of the selected."""
         snapshot = self._snapshot
-        assert snapshot is not None
-        is_over = snapshot.status in widget_data.TERMINAL
-        wanted = snapshot.measures.keys() if is_over else snapshot.measures.keys() & {self.selected}
-        return {vertex: widget_data.measures(snapshot.measures[vertex]) for vertex in wanted}
+        if snapshot is None:
+            return {}
+        known = snapshot.measures
+        is_whole = snapshot.status in widget_data.TERMINAL and len(known) <= _MOST_MEASURED
+        wanted = known if is_whole else known.keys() & {self.selected}
+        return {vertex: widget_data.measures(known[vertex]) for vertex in wanted}
+
+    @traitlets.observe("selected")
+    def _selected_changed(self, _change: object) -> None:
+        with self._lock:
+            self._measures = self._make_measures()
 
     def _may_send_tasks(self) -> bool:
         return time.monotonic() - self._tasks_sent_at >= len(self._log) * 73 / _TASK_BYTES_PER_SECOND

@@ -11,30 +11,23 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.display.page import mime_bundle
+from flinkmagic.magics.close_look import CloseLook
 from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
-    from flinkmagic.display.snapshot import JobSnapshot
     from flinkmagic.display.widget import JobView
     from flinkmagic.scheduling.job_status import JobStatus
     from flinkmagic.session.recorded_run import RecordedRun
 
 UPDATE_S = 0.25
 """The time between two looks at a running job: 4 updates a second."""
-
-LOOK_S = 1.0
-"""The time between two close looks at a running job, while somebody reads what they find."""
-
-LOOK_SHARE = 0.05
-"""The part of the time that such looks may take: with very many tasks they are rarer."""
 
 IDLE_S = 120.0
 """A view that was not used for this long is removed when its job ends."""
@@ -99,26 +92,6 @@ def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
     return {**bundle, "text/plain": f"{graph.summary()}\n{note}"}
 
 
-class _Look:
-    """Looks at a job: closely once it is over, and from time to time while somebody reads what that finds."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-        self._due = float("-inf")
-        self._seen: JobSnapshot | None = None
-
-    def snapshot(self, *, is_read: bool) -> JobSnapshot:
-        """Return the job's progress, with what was found last."""
-        begun = time.monotonic()
-        is_over = self._job.status.is_terminal
-        if not is_over and (not is_read or begun < self._due):
-            snapshot, seen = self._job.snapshot(), self._seen
-            return snapshot if seen is None else replace(snapshot, findings=seen.findings, measures=seen.measures)
-        self._seen = self._job.snapshot(closely=True)
-        self._due = begun + max(LOOK_S, (time.monotonic() - begun) / LOOK_SHARE)
-        return self._seen
-
-
 class LiveView:
     """Shows the view in an output, over the picture that is saved.
 
@@ -136,7 +109,7 @@ class LiveView:
         self, graph: CompiledGraph, job: Job | None, *, lasting: bool = False, at: DisplayHandle | None = None
     ) -> None:
         self._graph, self._job, self._lasting = graph, job, lasting
-        self._look = _Look(job) if job is not None else None
+        self._look = CloseLook(job) if job is not None else None
         self._lock = threading.RLock()
         self._closed = False
         self._used_at = float("-inf")
@@ -206,7 +179,7 @@ class LiveView:
         with self._lock:
             if self._closed:
                 return
-            self._job, self._look, former = job, _Look(job), self._view.view("job")
+            self._job, self._look, former = job, CloseLook(job), self._view.view("job")
             if any(view.kind == "job" and view.nodes != former.nodes for view in self._graph.views()):
                 # A run plans again, and may find other stages than the last one.
                 outdated, self._view = self._view, self._make_view()
