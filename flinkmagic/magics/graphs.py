@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
@@ -38,6 +39,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         self._replaced: dict[str, Job] = {}
         self._numbers: Counter[str] = Counter()
         """By name, how many runs there were of graphs that were replaced."""
+        self._number_of: WeakKeyDictionary[Job, int] = WeakKeyDictionary()
         self._recorded: list[RecordedRun] = []
         """Their runs that are over, in the order in which they were recorded."""
 
@@ -57,9 +59,12 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
     def leave(self, graph: CompiledGraph) -> None:
         """Keep of a graph that is not (or no longer) known its running job, and its runs that are over."""
         for job in graph.jobs:
+            if job in self._number_of:  # a graph of streams is left while it is known, too
+                continue
             self._numbers[graph.name] += 1
+            self._number_of[job] = self._numbers[graph.name]
             if job.status.is_terminal:
-                self._record(job.record(self._numbers[graph.name]))
+                self._record(job.record(self._number_of[job]))
             else:
                 self._replaced[graph.name] = job
 
@@ -78,6 +83,8 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         self._recorded.append(run)
         while len(self._recorded) > MOST_RUNS or sum(len(one.snapshot.tasks) for one in self._recorded) > MOST_ATTEMPTS:
             del self._recorded[0]
+        for graph in self.values():
+            graph.earlier = [one for one in self._recorded if one.details.name == graph.name]
 
     def programs(self, context: SparkContext) -> list[Program]:
         """Return what the cells have captured on one SparkContext; a graph that spans several of them adds nothing."""
@@ -104,8 +111,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         job = self._replaced.get(name)
         if job is not None and job.status.is_terminal:
             del self._replaced[name]
-            # No graph of the name has run meanwhile, so that this was its last run.
-            self._record(job.record(self._numbers[name]))
+            self._record(job.record(self._number_of[job]))
             return None
         return job
 

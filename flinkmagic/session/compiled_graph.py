@@ -342,7 +342,7 @@ class CompiledGraph:
     def runs(self) -> list[RecordedRun]:
         """Return all runs under the graph's name, oldest first, as plain values; one that runs as far as it is."""
         own = [job.record(number) for number, job in enumerate(self.jobs, start=self.runs_before + 1)]
-        return [*self.earlier, *own]
+        return [*(run for run in self.earlier if run.number <= self.runs_before), *own]
 
     def compare(self, a: int | None = None, b: int | None = None) -> Comparison:
         """Return the measures of two runs side by side, by vertex and line, the largest difference first.

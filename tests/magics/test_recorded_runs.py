@@ -37,6 +37,19 @@ def test_runs_of_a_cell_that_ran_again_keep_their_numbers(notebook) -> None:
     assert "the name of a graph" in str(notebook.run("%flinkjobs --compare").error)
 
 
+def test_what_runs_on_the_way_counts_too(notebook) -> None:
+    notebook.run(CELL.format(name="way", rows=100, keys=10))
+    notebook.run(
+        "%%flinkgraph way --run\n"
+        "spark.range(5).write.mode('overwrite').json('first')\n"
+        "spark.read.json('first').write.mode('overwrite').json('second')\n"
+    )
+    graph = notebook.names["way"]
+    assert [run.number for run in graph.runs()] == [1, 2, 3]
+    assert [len(run.job_view.nodes) for run in graph.runs()] == [2, 1, 1]
+    assert [row[1:] for row in listed(notebook, "way")[:3]] == [[str(number), "FINISHED"] for number in (1, 2, 3)]
+
+
 def test_a_recorded_run_holds_nothing_of_spark_s(notebook) -> None:
     import gc
     import weakref
