@@ -149,7 +149,7 @@ class JobView(PlacedWidget):
                     self._tasks = self._log.encode()
 
     def _make_measures(self) -> dict[str, Any]:
-        """Return the measures of all vertices once the job is over; before, and if they are many, of the selected one."""
+        """Return the measures of all vertices of a job that is over; else, and of many, of the selected one."""
         snapshot = self._snapshot
         if snapshot is None:
             return {}
