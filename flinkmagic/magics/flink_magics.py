@@ -223,7 +223,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if options.run is not None:
             from flinkmagic.session.recorded_run import numbered
 
-            show_recorded(numbered(options.name, self._runs(options.name), options.run))
+            run = numbered(options.name, self._runs(options.name), options.run)
+            show_recorded(run) if run.details.status.is_terminal else show_live(self._graph(options.name))
         elif self._known(options.name) is None and (runs := self.graphs.recorded(options.name)):
             show_recorded(runs[-1])
         else:

@@ -90,19 +90,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return a table with a line for each vertex, and one more for each plan that differs."""
-        head = (
-            "vertex",
-            "line",
-            "difference",
-            "time",
-            "tasks",
-            "slots",
-            "rows in",
-            "rows out",
-            "bytes in",
-            "bytes out",
-        )
-        rows = [head, *map(_row, self.vertices)]
+        rows = [_HEAD, *map(_row, self.vertices)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [_runs_line(self), ""]
         for row, one in zip(rows, (None, *self.vertices), strict=True):
@@ -249,9 +237,7 @@ def _notes(one: ComparedVertex) -> list[str]:
         return [f"only in the {'first' if one.second is None else 'second'} run: {run.plan}"]
     notes = []
     if one.first.is_reused != one.second.is_reused:
-        notes.append(
-            f"reuse: {' → '.join('reused' if run.is_reused else 'computed' for run in (one.first, one.second))}"
-        )
+        notes.append("reuse: computed → reused" if one.second.is_reused else "reuse: reused → computed")
     if one.first.plan != one.second.plan:
         notes += [f"plan: {one.first.plan}", f"   →  {one.second.plan}"]
     return notes

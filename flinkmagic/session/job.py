@@ -256,7 +256,7 @@ class Job:
             reused=frozenset(self.reused()),
             facts={
                 **run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
-                **stream_facts(self.execution_graph, self._by_vertex(queries)),
+                **(stream_facts(self.execution_graph, self._by_vertex(queries)) if queries else {}),
             },
             costs=costs(_amounts(state)),
             queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],

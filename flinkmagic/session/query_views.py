@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 def query_view(name: str, seen: QuerySeen) -> QueryView:
     """Return the view of a query: its running batch, the last one, and their course over time."""
     if not seen.batches:
-        return QueryView(name, _doing(None, seen.tasks), tuple(_course(seen)))
-    return QueryView(name, _doing(seen.batches[-1], seen.tasks), (*_facts(seen.batches, seen.measures), *_course(seen)))
+        return QueryView(name, _doing(None, seen.tasks), tuple(_as_a_whole(seen)))
+    return QueryView(
+        name, _doing(seen.batches[-1], seen.tasks), (*_facts(seen.batches, seen.measures), *_as_a_whole(seen))
+    )
 
 
 def _doing(last: BatchProgress | None, tasks: BatchTasks) -> str:
@@ -37,7 +39,7 @@ def _doing(last: BatchProgress | None, tasks: BatchTasks) -> str:
     return f"{before}; {running}{failed}"
 
 
-def _course(seen: QuerySeen) -> Iterator[QueryFact]:
+def _as_a_whole(seen: QuerySeen) -> Iterator[QueryFact]:
     """Yield what is known of the query as a whole."""
     if seen.trigger:
         yield QueryFact("trigger", seen.trigger)
