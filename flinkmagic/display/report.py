@@ -105,9 +105,10 @@ def _facts(facts: Facts) -> str:
 def _operator(line: OperatorLine, measures: VertexMeasures) -> str:
     measured = [fact for node in line.node_ids for fact in measures.operators.get(node, ())]
     told = "".join(f"<span>{escaped(name)} <b>{escaped(value)}</b></span>" for name, value in measured)
+    words = section("Spark's words", f"<pre>{escaped(line.text)}</pre>") if line.text else ""
     return (
         f'<div class="operator"><code>{escaped(line.code.strip() or line.title)}</code>'
-        f'<div><small>{escaped(line.subtitle)}</small></div><div class="measures">{told}</div></div>'
+        f'<div><small>{escaped(line.subtitle)}</small></div><div class="measures">{told}</div>{words}</div>'
     )
 
 

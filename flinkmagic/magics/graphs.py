@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
@@ -37,11 +35,8 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         super().__init__()
         self._cells: dict[str, str] = {}
         self._replaced: dict[str, Job] = {}
-        self._numbers: Counter[str] = Counter()
-        """By name, how many runs there were of graphs that were replaced."""
-        self._number_of: WeakKeyDictionary[Job, int] = WeakKeyDictionary()
         self._recorded: list[RecordedRun] = []
-        """Their runs that are over, in the order in which they were recorded."""
+        """The runs of graphs that were replaced, in the order in which they were recorded."""
 
     def add(self, graph: CompiledGraph, cell: str | None = None) -> None:
         """Register a graph under its name; `cell` is the front end's name for the cell that defines it."""
@@ -51,7 +46,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
             self._cells.pop(name, None)
             if replaced is not graph:
                 self.leave(replaced)
-        graph.earlier, graph.runs_before = self.recorded(graph.name), self._numbers[graph.name]
+        graph.earlier = self.recorded(graph.name)
         self[graph.name] = graph
         if cell is not None:
             self._cells[graph.name] = cell
@@ -59,19 +54,18 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
     def leave(self, graph: CompiledGraph) -> None:
         """Keep of a graph that is not (or no longer) known its running job, and its runs that are over."""
         for job in graph.jobs:
-            if job in self._number_of:  # a graph of streams is left while it is known, too
-                continue
-            self._numbers[graph.name] += 1
-            self._number_of[job] = self._numbers[graph.name]
             if job.status.is_terminal:
-                self._record(job.record(self._number_of[job]))
+                self._record(job)
             else:
                 self._replaced[graph.name] = job
 
     def recorded(self, name: str) -> list[RecordedRun]:
         """Return the runs of graphs that had a name before, oldest first."""
         self.replaced_job(name)  # it may be over by now
-        return [run for run in self._recorded if run.details.name == name]
+        return self._recorded_of(name)
+
+    def _recorded_of(self, name: str) -> list[RecordedRun]:
+        return sorted((run for run in self._recorded if run.details.name == name), key=lambda run: run.number)
 
     def all_recorded(self) -> list[RecordedRun]:
         """Return the runs of all graphs that were replaced."""
@@ -79,12 +73,14 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
             self.replaced_job(name)
         return list(self._recorded)
 
-    def _record(self, run: RecordedRun) -> None:
-        self._recorded.append(run)
+    def _record(self, job: Job) -> None:
+        if any((run.details.name, run.number) == (job.name, job.number) for run in self._recorded):
+            return  # a graph of streams is left while it is known, and again later
+        self._recorded.append(job.record())
         while len(self._recorded) > MOST_RUNS or sum(len(one.snapshot.tasks) for one in self._recorded) > MOST_ATTEMPTS:
             del self._recorded[0]
         for graph in self.values():
-            graph.earlier = [one for one in self._recorded if one.details.name == graph.name]
+            graph.earlier = self._recorded_of(graph.name)
 
     def programs(self, context: SparkContext) -> list[Program]:
         """Return what the cells have captured on one SparkContext; a graph that spans several of them adds nothing."""
@@ -111,7 +107,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         job = self._replaced.get(name)
         if job is not None and job.status.is_terminal:
             del self._replaced[name]
-            self._record(job.record(self._number_of[job]))
+            self._record(job)
             return None
         return job
 

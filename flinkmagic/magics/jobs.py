@@ -55,10 +55,7 @@ def jobs_table(
     for graph, jobs in zip(graphs, own, strict=True):
         if not jobs:
             rows.append((graph.name, "-", "not run", "-", str(graph.execution_graph.n_vertices)))
-        rows += [
-            _row(details, _number(job, number))
-            for number, (job, details) in enumerate(jobs, start=graph.runs_before + 1)
-        ]
+        rows += [_row(details, _number(job)) for job, details in jobs]
     if len(rows) == 1:
         return "No graph has been defined yet (%%flinkgraph NAME)."
     return table(rows)
@@ -101,10 +98,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _number(job: Job, number: int) -> str:
+def _number(job: Job) -> str:
     """Return the number of a run, and how much of its graph it ran."""
     part = job.part()
-    return f"{number} ({part})" if part else str(number)
+    return f"{job.number} ({part})" if part else str(job.number)
 
 
 def _identity(job: JobDetails) -> tuple[str, float]:

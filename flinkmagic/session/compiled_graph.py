@@ -130,8 +130,6 @@ class CompiledGraph:
         The runs of this graph, oldest first.
     earlier : list of RecordedRun
         The recorded runs of graphs that had this name before, oldest first.
-    runs_before : int
-        How many runs those graphs had.
     started : list of callable
         Called with each job that has started, by the thread that started it.
     """
@@ -156,7 +154,6 @@ class CompiledGraph:
         self.started: list[Callable[[Job], object]] = []
         self._starting = threading.Lock()
         self.earlier: list[RecordedRun] = []
-        self.runs_before = 0
         self._unused_plan: PlannedJob | None = None
         self._unshared_note = ""
         self._is_full = False
@@ -341,8 +338,9 @@ class CompiledGraph:
 
     def runs(self) -> list[RecordedRun]:
         """Return all runs under the graph's name, oldest first, as plain values; one that runs as far as it is."""
-        own = [job.record(number) for number, job in enumerate(self.jobs, start=self.runs_before + 1)]
-        return [*(run for run in self.earlier if run.number <= self.runs_before), *own]
+        own = {job.number for job in self.jobs}
+        runs = [*(run for run in self.earlier if run.number not in own), *(job.record() for job in self.jobs)]
+        return sorted(runs, key=lambda run: run.number)
 
     def compare(self, a: int | None = None, b: int | None = None) -> Comparison:
         """Return the measures of two runs side by side, by vertex and line, the largest difference first.

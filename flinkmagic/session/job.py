@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import weakref
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -68,6 +70,10 @@ FIRST_FINDINGS = 3
 """So many findings are in a report, and beneath a picture."""
 
 
+_NUMBERS: defaultdict[str, Iterator[int]] = defaultdict(partial(itertools.count, 1))
+"""By the name of a graph, the numbers of its next runs."""
+
+
 class _Explained(NamedTuple):
     """Why a job took as long as it did."""
 
@@ -84,6 +90,8 @@ class Job:
     ----------
     name : str
         The graph's name.
+    number : int
+        Counted from 1 over all runs of that name in the process.
     execution_graph : ExecutionGraph
         The states of this run; changed by the job's own thread while it runs.
     streams : tuple of BatchRuns
@@ -105,6 +113,7 @@ class Job:
         starts: StreamStarts = NOTHING_STARTED,
     ) -> None:
         self.name = name
+        self.number = next(_NUMBERS[name])
         self._spark, self._views = spark, views
         self._own_notes = (*notes, *starts.notes)
         self.execution_graph = execution_graph
@@ -264,15 +273,9 @@ class Job:
             measures=explained.measures if explained is not None else {},
         )
 
-    def record(self, number: int) -> RecordedRun:
-        """Return the run as plain values, which hold nothing of Spark's.
-
-        Parameters
-        ----------
-        number : int
-            How many runs of its name there were before it, and one.
-        """
-        return RecordedRun(number, self.part(), self.details(), self._views.all, self.snapshot(closely=True))
+    def record(self) -> RecordedRun:
+        """Return the run as plain values, which hold nothing of Spark's."""
+        return RecordedRun(self.number, self.part(), self.details(), self._views.all, self.snapshot(closely=True))
 
     def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
         """Return the last 100 batches of each streaming query by its name, oldest first; nothing in mode batch."""

@@ -15,7 +15,7 @@ class RecordedRun:
     """A run of a graph, as it is shown and compared. Made by `Job.record`."""
 
     number: int
-    """Counted from 1 over all runs of the graph's name in the session."""
+    """Counted from 1 over all runs of that name in the process."""
     part: str
     """How much of its graph it ran, if that is not all: ``"1 of 3 sinks"``."""
     details: JobDetails

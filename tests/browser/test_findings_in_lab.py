@@ -61,7 +61,7 @@ def test_findings_of_a_real_job_with_its_bar_and_its_report(lab: Any, open_noteb
     notebook.theme(False)
     stage = notebook.page.context.new_page()
     stage.goto(link.get_attribute("href"))
-    assert "Details for Stage" in stage.locator("h3").first.inner_text()
+    stage.wait_for_selector("h3:has-text('Details for Stage')")
     stage.close()
     notebook.kernel_says("ranks.jobs[-1].save_report('run.html')")
     for scheme in ("light", "dark"):

@@ -70,7 +70,7 @@ def test_it_has_all_tabs_each_vertex_and_the_events(
     assert headings[:5] == ["Job graph", "Stream graph", "Execution graph", "Regions and slots", "Timeline"]
     assert headings[5:7] == ["Findings (3)", "Vertices"]
     assert headings[-1] == "Events"
-    assert len(headings) == 8 + 5
+    assert len(headings) == 8 + 5, "no operator of these has words of Spark's"
     page = Page(text)
     for words in (
         "FINISHED after 4.2 s", "0 ms  the job is CREATED", "Where 4.0 s of its tasks went", "Python 1.0 s",
