@@ -19,7 +19,7 @@ spark = SparkSession.builder.master("local[2]").getOrCreate()
 """
 SLOW = """\
 %%flinkgraph ranks --parallelism 4
-slow = F.udf(lambda value: __import__("time").sleep(0.002 if value < 900 else 0) or value, "long")
+slow = F.udf(lambda value: __import__("time").sleep(0.005 if value < 900 else 0) or value, "long")
 rows = spark.range(0, 1000, 1, 2).withColumn("key", F.when(F.col("id") < 900, 0).otherwise(F.col("id")))
 ranked = rows.withColumn("rank", F.row_number().over(Window.partitionBy("key").orderBy("id")))
 ranked.withColumn("id", slow("id")).write.mode("overwrite").parquet("ranks")

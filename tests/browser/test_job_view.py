@@ -169,7 +169,7 @@ def test_where_the_time_of_a_vertex_went(lab: Any, open_notebook: Callable[..., 
     ]  # fmt: skip
     widths = time.locator(".fm-parts i").evaluate_all("all => all.map((one) => one.getBoundingClientRect().width)")
     assert widths[0] / sum(widths) == pytest.approx(5.2 / 9.2, abs=0.01)
-    assert time.locator("table").inner_text().split("\n") == [
+    assert page.locator(f"{VIEW} .fm-details section.fm-found table").inner_text().split("\n") == [
         "spilled (disk)\t24.0 MiB",
         "shuffle bytes written\t18.7 MiB",
     ]

@@ -71,14 +71,16 @@ def test_too_many_are_let_go_of(notebook, monkeypatch) -> None:
 
 @pytest.mark.parametrize("in_notebook", [False, True])
 def test_each_run_is_shown(notebook, monkeypatch, in_notebook: bool) -> None:
-    notebook.run(CELL.format(name="shown_again", rows=100, keys=10))
-    notebook.run(CELL.format(name="shown_again", rows=100, keys=5))
+    name = f"shown_{in_notebook}"
+    notebook.run(CELL.format(name=name, rows=100, keys=10))
+    notebook.run(CELL.format(name=name, rows=100, keys=5))
     monkeypatch.setattr(live, "in_notebook", lambda: in_notebook)
-    shown = notebook.run("%flinkshow shown_again --run 1")
+    shown = notebook.run(f"%flinkshow {name} --run 1")
     if not in_notebook:
         assert shown.stdout.splitlines()[0].split()[:3] == ["vertex", "tasks", "time"]
         assert "2 finished" in shown.stdout
         return
+    assert shown.error is None
     view = live_view.KEPT._held[-1]
     assert isinstance(view, live_view.RecordedView)
     (bundle,) = shown.displays
@@ -86,6 +88,6 @@ def test_each_run_is_shown(notebook, monkeypatch, in_notebook: bool) -> None:
         assert f">{title}</summary>" in bundle["text/html"]
     assert "% 10" in bundle["text/html"] or "run 1" in bundle["text/html"]
     assert (view._view._frame["status"], view._view._frame["action"], view._view._tasks["n"]) == ("FINISHED", "none", 4)
-    assert notebook.run("%flinkshow shown_again --run 9").error.number == 9
+    assert notebook.run(f"%flinkshow {name} --run 9").error.number == 9
     view.close()
-    assert mime_bundle(view._run.painted())["text/plain"].startswith("shown_again · Job graph")
+    assert mime_bundle(view._run.painted())["text/plain"].startswith(f"{name} · Job graph")

@@ -14,7 +14,7 @@ BAD = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 def test_the_report_of_a_job_is_one_file_in_which_names_are_text(spark, tmp_path) -> None:
     with flinkmagic.capture(spark, name="hostile") as program:
         rows = spark.range(0, 100, 1, 2).select((F.col("id") % 7).alias(BAD), F.lit(BAD).alias("word"))
-        rows.groupBy(F.col(f"`{BAD}`"), "word").count().write.json(str(tmp_path / "out"))
+        rows.groupBy(F.col(f"`{BAD}`"), "word").count().write.mode("overwrite").json(str(tmp_path / "out"))
     job = flinkmagic.compile(program, parallelism=2).run()
     path = job.save_report(tmp_path / "run.html")
     text = path.read_text(encoding="utf-8")
@@ -25,6 +25,6 @@ def test_the_report_of_a_job_is_one_file_in_which_names_are_text(spark, tmp_path
     assert "<img src=x" not in text
     assert "&lt;/script&gt;&lt;script&gt;alert(1)" in text
     assert "the job is FINISHED" in text
-    assert "✓ out: json, error -&gt; " in text
+    assert "✓ out: json, overwrite -&gt; " in text
     with pytest.raises(InvalidValueError, match=r"a file name that ends in [.]html"):
         job.save_report(tmp_path / "run.pdf")

@@ -41,8 +41,8 @@ class DetailsPane {
       this.body,
       this.summary(vertex, states),
       ...this.errors(vertexId),
-      ...this.found.map((one) => findingBox(one)),
       this.timeParts(),
+      ...this.found.map((one) => findingBox(one)),
       this.operators(vertex),
       this.adapted(vertexId),
       this.spread(vertexId),
@@ -75,7 +75,7 @@ class DetailsPane {
 
   /** Where the time of the vertex's tasks went, as one bar, and where Spark's UI shows its stage. */
   timeParts() {
-    const { parts = [], facts = [], above = [], stages = [] } = this.measured ?? {};
+    const { parts = [], stages = [] } = this.measured ?? {};
     const total = parts.reduce((sum, [, ms]) => sum + ms, 0);
     if (!total) return null;
     const bar = h("div.fm-parts", { role: "img", "aria-label": parts.map(([name, ms]) => `${name} ${showDuration(ms)}`).join(", ") });
@@ -88,14 +88,12 @@ class DetailsPane {
     }
     const links = stages.map(([words, url]) => h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, words));
     const link = links.length ? h("p.fm-links", {}, "In Spark's UI: ", ...links.flatMap((one, i) => (i ? [", ", one] : [one]))) : null;
-    const rows = [...facts, ...above].map(([name, value]) => h("tr", {}, h("th", {}, name), h("td", {}, value)));
-    const table = rows.length ? h("table.fm-facts", {}, ...rows) : null;
-    return h("section.fm-time", {}, h("h4", {}, `Where ${showDuration(total)} of its tasks went`), bar, legend, table, link);
+    return h("section.fm-time", {}, h("h4", {}, `Where ${showDuration(total)} of its tasks went`), bar, legend, link);
   }
 
-  /** What the run has found out: how large the shuffle is, and what ran differently from the plan. */
+  /** What the run has found out: how large the shuffle is, what ran differently from the plan, what the stage measured. */
   adapted(vertexId) {
-    const facts = this.frame.facts?.[vertexId] ?? [];
+    const facts = [...(this.frame.facts?.[vertexId] ?? []), ...(this.measured?.facts ?? []), ...(this.measured?.above ?? [])];
     if (!facts.length) return null;
     const rows = facts.map(([name, value]) => h("tr", {}, h("th", {}, name), h("td", {}, value)));
     return h("section.fm-found", {}, h("h4", {}, "Found while it ran"), h("table.fm-facts", {}, ...rows));
