@@ -94,7 +94,7 @@ def hostile(kernel):
     "line",
     ["%flinkrun hostile", "%flinkgraph hostile", "%flinkgraph hostile --view stream", "%flinkgraph",
      "%flinkgraph hostile --view regions", "%flinkjobs", "%flinkjobs hostile --log", "%flinkjobs --retained",
-     "%flinksim hostile", "print(hostile.summary())", "%flinkrun hostile", "%flinkjobs hostile --compare",
+     "%flinksim hostile", "print(hostile.summary())", "%flinkrun hostile\n%flinkjobs hostile --compare",
      "%flinkjobs hostile --findings", "%flinkshow hostile --run 1"],
 )  # fmt: skip
 def test_a_magic_shows_text(hostile, line: str) -> None:

@@ -86,7 +86,7 @@ def test_each_run_is_shown(notebook, monkeypatch, in_notebook: bool) -> None:
     (bundle,) = shown.displays
     for title in ("Stream graph", "Job graph", "Execution graph", "Regions and slots", "Timeline", "Findings (0)"):
         assert f">{title}</summary>" in bundle["text/html"]
-    assert "% 10" in bundle["text/html"] or "run 1" in bundle["text/html"]
+    assert f"<strong>{name}</strong>: run 1</div>" in bundle["text/html"]
     assert (view._view._frame["status"], view._view._frame["action"], view._view._tasks["n"]) == ("FINISHED", "none", 4)
     assert notebook.run(f"%flinkshow {name} --run 9").error.number == 9
     view.close()
