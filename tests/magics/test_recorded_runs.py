@@ -12,8 +12,15 @@ from flinkmagic.magics import graphs, live, live_view
 CELL = """\
 %%flinkgraph {name} --parallelism 2 --run
 rows = spark.range(0, {rows}, 1, 2)
-rows.groupBy((F.col("id") % {keys}).alias("last")).count().write.mode("overwrite").json("{name}")
+rows.groupBy((F.col("id") % {keys}).alias("last")).count().write.mode("overwrite").json(f"{{at}}/{name}")
 """
+
+
+@pytest.fixture
+def notebook(notebook, tmp_path):
+    """Spark's own folder is where the tests were started."""
+    notebook.names["at"] = tmp_path
+    return notebook
 
 
 def listed(notebook, name: str = "") -> list[list[str]]:
@@ -41,8 +48,8 @@ def test_what_runs_on_the_way_counts_too(notebook) -> None:
     notebook.run(CELL.format(name="way", rows=100, keys=10))
     notebook.run(
         "%%flinkgraph way --run\n"
-        "spark.range(5).write.mode('overwrite').json('first')\n"
-        "spark.read.json('first').write.mode('overwrite').json('second')\n"
+        "spark.range(5).write.mode('overwrite').json(f'{at}/first')\n"
+        "spark.read.json(f'{at}/first').write.mode('overwrite').json(f'{at}/second')\n"
     )
     graph = notebook.names["way"]
     assert [run.number for run in graph.runs()] == [1, 2, 3]
