@@ -24,6 +24,7 @@ from flinkmagic.errors.usage import (
     JobRunningError,
     NeverRunError,
     NoGraphError,
+    NoSuchRunError,
     NotAProgramError,
     ReservedNameError,
     UnknownNameError,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from flinkmagic.capturing.program import Program
+    from flinkmagic.display.snapshot import GraphView, JobSnapshot
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.session import CompiledGraph, Job
     from flinkmagic.session.recorded_run import RecordedRun
@@ -212,23 +214,19 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("flinkshow")
-    @argument("name", help="the graph's name")
-    @argument("--run", type=int, metavar="RUN", help="one of its runs, as %%flinkjobs numbers them")
+    @argument("name", help="the graph's name; or cell_N: a cell of the session mode")
+    @argument("--run", type=int, metavar="RUN", help="one of its runs, as %%flinkjobs numbers them; a line of the cell")
     @line_magic
     def flinkshow(self, line: str) -> None:
         """Show the live view of a graph, with Run, and Cancel while it runs; or one of its runs that is over."""
         from flinkmagic.magics.live import show_live, show_recorded
 
         options = parsed(self.flinkshow, line)
-        if options.run is not None:
-            from flinkmagic.session.recorded_run import numbered
-
-            run = numbered(options.name, self._runs(options.name), options.run)
-            show_recorded(run) if run.details.status.is_terminal else show_live(self._graph(options.name))
-        elif self._known(options.name) is None and (runs := self.graphs.recorded(options.name)):
-            show_recorded(runs[-1])
-        else:
+        recorded = self._recorded(options.name, options.run)
+        if recorded is None:
             show_live(self._graph(options.name))
+        else:
+            show_recorded(*recorded)
 
     @with_help
     @no_var_expand
@@ -427,6 +425,22 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if graph is None:
             raise UnknownNameError("graph", name, sorted(self.graphs))
         return graph
+
+    def _recorded(self, name: str, number: int | None) -> tuple[Sequence[GraphView], JobSnapshot, str] | None:
+        """Return the graphs of a run that is over, how it ended, and which it is; None for one that is shown live."""
+        is_known, recorded = self._known(name) is not None, self.graphs.recorded(name)
+        lines = self.line_jobs.drawn(name)
+        if lines and not is_known and not recorded:
+            at = list(lines)[-1] if number is None else number
+            if at not in lines:
+                raise NoSuchRunError(name, at, sorted(lines))
+            return (*lines[at], f"line {at}")
+        if number is None and (is_known or not recorded):
+            return None
+        from flinkmagic.session.recorded_run import numbered
+
+        run = recorded[-1] if number is None else numbered(name, self._runs(name), number)
+        return (run.views, run.snapshot, f"run {run.label}") if run.details.status.is_terminal else None
 
     def _runs(self, name: str) -> list[RecordedRun]:
         """Return the runs under a name, also of graphs that are no more."""

@@ -10,7 +10,7 @@ from typing import Any
 from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle
 
-from flinkmagic.display import progress_line, to_table, to_text
+from flinkmagic.display import GraphView, JobSnapshot, progress_line, to_table, to_text
 from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.usage import JobFailedError
 from flinkmagic.magics.live_view import LiveView, RecordedView, Shown, final_bundle, follow_beside, shown_at
@@ -18,7 +18,6 @@ from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
 from flinkmagic.session.carrying_out import wait_or_cancel
-from flinkmagic.session.recorded_run import RecordedRun
 
 
 def run_live(
@@ -122,12 +121,13 @@ def show_live(graph: CompiledGraph) -> None:
     LiveView(graph, job, lasting=True)
 
 
-def show_recorded(run: RecordedRun) -> None:
-    """Show a run that is over, with all its tabs."""
+def show_recorded(views: Sequence[GraphView], snapshot: JobSnapshot, called: str) -> None:
+    """Show a job that is over, with all its tabs."""
     if in_notebook():
-        RecordedView(run)
+        RecordedView(views, snapshot, called)
         return
-    print(to_table(run.job_view.paint(run.snapshot), run.snapshot))
+    job_graph = next(view for view in views if view.kind == "job")
+    print(f"{called}\n{to_table(job_graph.paint(snapshot), snapshot)}")
 
 
 def in_notebook() -> bool:

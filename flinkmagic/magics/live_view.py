@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,9 +22,9 @@ from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
+    from flinkmagic.display.snapshot import GraphView, JobSnapshot
     from flinkmagic.display.widget import JobView
     from flinkmagic.scheduling.job_status import JobStatus
-    from flinkmagic.session.recorded_run import RecordedRun
 
 UPDATE_S = 0.25
 """The time between two looks at a running job: 4 updates a second."""
@@ -199,13 +199,21 @@ class LiveView:
 
 
 class RecordedView:
-    """Shows a recorded run in an output, with all its tabs, over the picture that is saved."""
+    """Shows a job that is over in an output, with all its tabs, over the picture that is saved.
 
-    def __init__(self, run: RecordedRun) -> None:
+    Parameters
+    ----------
+    views : sequence of GraphView
+        Its graphs, without states.
+    called : str
+        Which run it is: ``run 3``.
+    """
+
+    def __init__(self, views: Sequence[GraphView], snapshot: JobSnapshot, called: str) -> None:
         from flinkmagic.display.widget import JobView
 
-        self._run = run
-        self._view = JobView({view.kind: view for view in run.views}, snapshot=run.snapshot)
+        self._views, self._snapshot, self._called = views, snapshot, called
+        self._view = JobView({view.kind: view for view in views}, snapshot=snapshot)
         self._handle = shown_at(None, self._view.in_place_of(self._bundle()))
         KEPT.add(self)
 
@@ -219,7 +227,8 @@ class RecordedView:
         return False
 
     def _bundle(self) -> Mapping[str, Any]:
-        return mime_bundle(self._run.painted(), summary=f"run {self._run.label}", snapshot=self._run.snapshot)
+        painted = [view.paint(self._snapshot) for view in self._views]
+        return mime_bundle(painted, summary=self._called, snapshot=self._snapshot)
 
 
 KEPT: Newest[LiveView | RecordedView] = Newest(12, lambda view: view.close(), lambda view: not view.is_running())
