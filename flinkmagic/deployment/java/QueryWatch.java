@@ -45,7 +45,14 @@ public class QueryWatch {
     public String seen(StreamingQuery query, SparkContext context, long from) throws Exception {
         StringBuilder told = new StringBuilder(tasks(query, context));
         StreamingQueryProgress[] recent = query.recentProgress();
-        told.append(SEPARATOR).append(recent.length == 0 ? "" : measures(query, recent[recent.length - 1].batchId()));
+        told.append(SEPARATOR);
+        if (recent.length > 0) {
+            try {
+                told.append(measures(query, recent[recent.length - 1].batchId()));
+            } catch (NoSuchMethodException otherVersion) {
+                // What Spark reports by itself is told without its plans.
+            }
+        }
         for (StreamingQueryProgress each : recent) {
             if (each.batchId() >= from) {
                 told.append(SEPARATOR).append(each.json());
@@ -54,10 +61,12 @@ public class QueryWatch {
         return told.toString();
     }
 
-    /** When Spark begins batches, and the folder of the checkpoint. */
+    /** When Spark begins batches, and the folder of the checkpoint; empty where this version does not say. */
     public String about(StreamingQuery query) throws Exception {
-        Object execution = Reflect.call(query, "streamingQuery");
-        return Reflect.call(execution, "trigger") + SEPARATOR + Reflect.call(execution, "resolvedCheckpointRoot");
+        Object execution = Reflect.callIfAny(query, "streamingQuery");
+        Object trigger = execution == null ? null : Reflect.callIfAny(execution, "trigger");
+        Object folder = execution == null ? null : Reflect.callIfAny(execution, "resolvedCheckpointRoot");
+        return (trigger == null ? "" : trigger) + SEPARATOR + (folder == null ? "" : folder);
     }
 
     /**
@@ -111,9 +120,10 @@ public class QueryWatch {
             within.put("bytesOut", value(plan, "shuffleBytesWritten"));
             stages.add(within);
         }
-        Object watermark = Reflect.callIfAny(plan, "eventTimeWatermarkForEviction");
-        if (watermark instanceof Option) {
-            watermarks.add(((Option) watermark).isDefined() ? ((Option) watermark).get() : null);
+        if (Reflect.callIfAny(plan, "shortName") != null) { // an operator with state, as Spark reports them
+            Object watermark = Reflect.callIfAny(plan, "eventTimeWatermarkForEviction");
+            boolean isKnown = watermark instanceof Option && ((Option) watermark).isDefined();
+            watermarks.add(isKnown ? ((Option) watermark).get() : null);
         }
         Object rows = value(plan, "numOutputRows");
         if (rows != null && !within.containsKey("rowsOut")) {
