@@ -18,7 +18,8 @@ class FindingsPane {
     const found = told?.found ?? [];
     this.count = found.length;
     this.byVertex = byVertex(found);
-    const notes = [told?.path, this.known ? told.none : frame.status ? "Looking for what loses time …" : "The job has not run."];
+    const waiting = frame.live ? "Looking for what loses time …" : frame.status ? "" : "The job has not run.";
+    const notes = [told?.path, this.known ? told.none : waiting];
     const items = found.map((one) => h("li", {}, findingBox(one, () => this.onShow(one.vertex))));
     replaceChildren(this.root, ...notes.filter(Boolean).map((text) => h("p", {}, text)), h("ol", {}, ...items));
   }
