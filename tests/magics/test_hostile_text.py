@@ -131,7 +131,6 @@ def test_files_are_text(hostile, folder) -> None:
     page = (folder / "hostile.html").read_text(encoding="utf-8")
     check_text(page)
     assert "<script" not in page
-    assert "&lt;img src=http" in page, "shown, not dropped"
     dot = (folder / "hostile.dot").read_text(encoding="utf-8")
     check_text(dot.replace("\t", " "))
     # Outside of quoted strings there is nothing of the user's.
