@@ -25,6 +25,7 @@ NOTE_SIZE, NOTE_LINE = 11.0, 15.0
 ROW_GAP = 7.0
 MIN_TEXT, MAX_TEXT = 150.0, 300.0
 MAX_ROWS = 6
+MARK_WIDTH = 34.0
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,25 @@ def draw(measured: MeasuredNode, x: float, y: float, *, far_title: bool = False)
         at += row.height + ROW_GAP
     if measured.with_subtasks:
         group.add(draw_subtasks(node, STRIPE + PAD, at, measured.width - STRIPE - 2 * PAD))
-    group.add(draw_footer(node, measured.width, measured.height))
+    group.add(draw_footer(node, measured.width, measured.height), _mark(measured))
     return group.add(*_far_title(measured)) if far_title else group
+
+
+def _mark(measured: MeasuredNode) -> Element | None:
+    """Return the sign on the upper border of what has lost time; the widget draws the same (``static/graph.js``)."""
+    marks = measured.node.marks
+    if not marks:
+        return None
+    width = MARK_WIDTH
+    return moved(
+        measured.width - PAD - width, -10,
+        tooltip("\n".join(marks)),
+        box(0, 0, width, 15, rx=7.5, fill=palette.MARK, stroke=palette.CARD, stroke_width=1.5, class_="fm-mark-pill"),
+        element("path", d=palette.MARK_ICON, fill=palette.INK, fill_rule="evenodd", class_="fm-mark-ink"),
+        element("text", str(len(marks)), x=width - 7, y=11.3, font_size=10.5, font_weight="700", text_anchor="end",
+                fill=palette.INK, class_="fm-mark-ink"),
+        class_="fm-mark",
+    )  # fmt: skip
 
 
 def _far_title(measured: MeasuredNode) -> list[Element]:
@@ -158,6 +176,7 @@ def _far_title(measured: MeasuredNode) -> list[Element]:
 def _hint_of_node(node: NodeView) -> str:
     facts = [f"{name}: {value}" for name, value in node.facts]
     facts += [node.cost.words()[0]] if node.cost is not None else []
+    facts += node.marks
     return "\n".join([node.name, f"parallelism {node.parallelism}", *node.badges, *facts])
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.collapse import LARGE, collapse
+from flinkmagic.display.findings import FindingsView, FindingView
 from flinkmagic.display.layout_engine import engine_available
 from flinkmagic.display.picture import Picture, draw_picture, to_svg
 from flinkmagic.display.queries import query_lines
@@ -20,43 +21,73 @@ from flinkmagic.errors.usage import LayoutEngineNotFoundError
 MAX_BOXES = 250
 """Pictures of more boxes are left out of notebooks: they would add megabytes that no one can read."""
 
+_PRE = "margin:3px 0;white-space:pre-wrap;overflow-wrap:anywhere"
 _FONT = f"font-family:{palette.SANS.replace(chr(39), '')}"
 
 
 def to_html(
     views: GraphView | Sequence[GraphView],
     *,
-    open_kind: str = "job",
+    open_kinds: Collection[str] = ("job",),
     summary: str = "",
     snapshot: JobSnapshot | None = None,
     notes: Sequence[str] = (),
+    more: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return pictures under headings that open and close; the one of `open_kind` is open.
+    """Return pictures under headings that open and close; those of `open_kinds` are open.
 
     Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
     `summary` and `notes` are shown above as text; with `snapshot` so is a progress line; its timeline is the last of
-    several pictures, and its streaming queries and its errors are shown below.
+    several pictures, followed by its findings, and its streaming queries and its errors are shown below. `more` are
+    further sections of a whole page: their headings as text, and their HTML.
     """
     several = _several(views)
     parts = [f'<div style="{_FONT};font-size:13px;line-height:1.5">']
     if summary:
-        parts.append(f"<div><strong>{_text(several[0].name)}</strong>: {_text(summary)}</div>")
+        parts.append(f"<div><strong>{escaped(several[0].name)}</strong>: {escaped(summary)}</div>")
     if snapshot is not None:
-        parts.append(f'<pre style="margin:0;white-space:pre-wrap">{_text(progress_line(snapshot))}</pre>')
-    parts += [f"<div>{_text(note)}</div>" for note in notes]
+        parts.append(f'<pre style="margin:0;white-space:pre-wrap">{escaped(progress_line(snapshot))}</pre>')
+    parts += [f"<div>{escaped(note)}</div>" for note in notes]
     sections = list(zip([view.kind for view in several], _pictures(several), strict=True))
     if len(several) == 1:
         parts.append(sections[0][1])
     else:
         for kind, picture in [*sections, *_timeline(views, snapshot)]:
-            opened = " open" if kind == open_kind else ""
-            heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{KIND_TITLES[kind]}</summary>'
-            parts.append(f"<details{opened}>{heading}{picture}</details>")
+            parts.append(section(KIND_TITLES[kind], picture, is_open=kind in open_kinds))
+        if snapshot is not None and snapshot.findings is not None:
+            found = findings_html(snapshot.findings)
+            parts.append(section(snapshot.findings.title, found, is_open="findings" in open_kinds))
+        parts += [section(title, content) for title, content in more]
     if snapshot is not None:
         parts += _queries(snapshot)
         parts += _errors(snapshot)
     parts.append("</div>")
     return "".join(parts)
+
+
+def section(title: str, content: str, *, is_open: bool = False) -> str:
+    """Return a heading, given as text, that opens and closes what is below it."""
+    heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{escaped(title)}</summary>'
+    return f"<details{' open' if is_open else ''}>{heading}{content}</details>"
+
+
+def findings_html(view: FindingsView) -> str:
+    """Return what lost a job's time, each with its line and its cure."""
+    return "".join(
+        [*(f"<div>{escaped(note)}</div>" for note in (view.path, view.none) if note), *map(_finding, view.found)]
+    )
+
+
+def _finding(one: FindingView) -> str:
+    place = " · ".join(part for part in (one.where, one.operator) if part)
+    code = f'<pre style="{_PRE}">{escaped(one.code.strip())}</pre>' if one.code else ""
+    framed = f"{_PRE};border:1px solid {palette.EDGE};border-radius:5px;padding:4px 8px"
+    return (
+        f'<div style="margin:8px 0;padding-left:10px;border-left:4px solid {palette.MARK}">'
+        f"<div><strong>{escaped(one.what)}</strong> · {escaped(one.cost)}</div><div>{escaped(place)}</div>{code}"
+        f"<div>{escaped(one.basis)}</div>"
+        f'<pre style="{framed}">{escaped(one.cure)}</pre></div>'
+    )
 
 
 SMALLEST_SCALE = 0.7
@@ -71,7 +102,7 @@ def image(view: GraphView) -> str:
 def _embedded(drawn: Picture, words: str) -> str:
     data = base64.b64encode(drawn.root.to_svg().encode("utf-8")).decode("ascii")
     style = f"max-width:max(100%,{SMALLEST_SCALE * drawn.width:.0f}px);height:auto;display:block"
-    return f'<img alt="{_text(words)}" src="data:image/svg+xml;base64,{data}" style="{style}"/>'
+    return f'<img alt="{escaped(words)}" src="data:image/svg+xml;base64,{data}" style="{style}"/>'
 
 
 def mime_bundle(
@@ -97,7 +128,7 @@ def mime_bundle(
         return {"text/plain": "\n".join([*plain, why])}
     return {
         "image/svg+xml": to_svg(shown),
-        "text/html": to_html(several, open_kind=shown.kind, summary=summary, snapshot=snapshot, notes=notes),
+        "text/html": to_html(several, open_kinds=[shown.kind], summary=summary, snapshot=snapshot, notes=notes),
         "text/plain": "\n".join(plain),
     }
 
@@ -116,7 +147,7 @@ def _pictures(views: Sequence[GraphView]) -> list[str]:
 
 def _picture(view: GraphView) -> str:
     if len(view.nodes) > MAX_BOXES:
-        return f"<div>{_text(view.summary)}: too many for a picture that is kept in a notebook.</div>"
+        return f"<div>{escaped(view.summary)}: too many for a picture that is kept in a notebook.</div>"
     return _scrolled(image(view))
 
 
@@ -140,18 +171,19 @@ def _scrolled(picture: str) -> str:
 def _queries(snapshot: JobSnapshot) -> list[str]:
     lines = query_lines(snapshot.queries)
     style = "margin:6px 0 0;white-space:pre-wrap;overflow-wrap:anywhere"
-    return [f'<pre style="{style}">{_text(chr(10).join(lines))}</pre>'] if lines else []
+    return [f'<pre style="{style}">{escaped(chr(10).join(lines))}</pre>'] if lines else []
 
 
 def _errors(snapshot: JobSnapshot) -> list[str]:
     parts = []
     for error in snapshot.errors:
-        where = f"<strong>{_text(error.where)}</strong>: " if error.where else ""
-        parts.append(f'<div style="margin-top:6px">✗ {where}{_text(error.message)}</div>')
+        where = f"<strong>{escaped(error.where)}</strong>: " if error.where else ""
+        parts.append(f'<div style="margin-top:6px">✗ {where}{escaped(error.message)}</div>')
         if error.traceback:
-            parts.append(f'<pre style="margin:2px 0 0 18px;white-space:pre-wrap">{_text(error.traceback)}</pre>')
+            parts.append(f'<pre style="margin:2px 0 0 18px;white-space:pre-wrap">{escaped(error.traceback)}</pre>')
     return parts
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return text from data as HTML."""
     return printable.xml(printable.lines_visible(text))

@@ -124,6 +124,11 @@ ROLES: dict[str, RoleStyle] = {
     "iteration": RoleStyle("Iteration", "#4b6b3c", "M12.5 6A5 5 0 1 0 13 9M13 3v3.3h-3.3"),
 }
 
+MARK = "#f5b83d"
+"""Behind the sign of what has lost time; its ink is `INK`."""
+MARK_ICON = "M11 3l4.6 9H6.4zM10.4 5.8h1.2v3.2h-1.2zM10.4 9.9h1.2v1.2h-1.2z"
+"""A triangle with an exclamation mark, in a pill that is 15 high."""
+
 INK = "#1f2733"
 MUTED = "#5d6673"
 LINE = "#d4dae2"

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from flinkmagic.display.costs import VertexCost
+from flinkmagic.display.findings import FindingsView
+from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.palette import STATES
 from flinkmagic.display.queries import QueryView
 
-GraphKind = Literal["stream", "job", "execution", "regions", "timeline"]
+GraphKind = Literal["stream", "job", "execution", "regions", "timeline", "findings"]
 
 STATE_NAMES: tuple[str, ...] = tuple(STATES)
 """Names of Flink's ExecutionState; a subtask's state is kept as one byte, the index into this."""
@@ -40,6 +42,7 @@ KIND_TITLES: dict[GraphKind, str] = {
     "execution": "Execution graph",
     "regions": "Regions and slots",
     "timeline": "Timeline",
+    "findings": "Findings",
 }
 
 
@@ -80,8 +83,8 @@ class OperatorLine:
     """The name that the result was bound to."""
     text: str = ""
     """What Spark itself says about the operator: its columns, keys, files."""
-    node_id: int | None = None
-    """Id of the StreamNode."""
+    node_ids: tuple[int, ...] = ()
+    """Ids of the StreamNodes."""
     name: str = ""
     """The name that the user gave the operator; empty if there is none."""
     reads: str = ""
@@ -124,6 +127,8 @@ class NodeView:
     """The job vertices that a box represents, if there are several."""
     cost: VertexCost | None = None
     """What its tasks cost, once all of them are done."""
+    marks: tuple[str, ...] = ()
+    """What was found to have lost time in it, a line for each finding."""
 
     @property
     def main_operator(self) -> OperatorLine:
@@ -236,6 +241,10 @@ class JobSnapshot:
     """What the finished tasks cost, by job vertex."""
     queries: Sequence[QueryView] = ()
     """The streaming queries of the job."""
+    findings: FindingsView | None = None
+    """What lost the job's time; None if nobody has looked, and of streams."""
+    measures: Mapping[str, VertexMeasures] = field(default_factory=dict)
+    """Where the time went, by job vertex; nothing if nobody has looked."""
 
     @property
     def task_counts(self) -> dict[str, int]:
@@ -252,6 +261,12 @@ class JobSnapshot:
         """Return what the tasks of `node` cost, once all have run; None for a part of a vertex, and for several."""
         is_done = leading_state(self.states_of(node)) == "FINISHED"
         return self.costs.get(node.vertex_id) if is_done and node.id == node.vertex_id else None
+
+    def marks_of(self, node: NodeView) -> tuple[str, ...]:
+        """Return what was found at `node`; nothing for a part of a vertex."""
+        if self.findings is None or (node.id != node.vertex_id and not node.members):
+            return ()
+        return self.findings.marks(frozenset(node.members or (node.vertex_id,)))
 
     def longest_first(self, nodes: Iterable[NodeView]) -> list[NodeView]:
         """Return boxes by the time of their tasks, longest first; those without a known time come last."""
@@ -306,6 +321,7 @@ class GraphView:
                 states=snapshot.states_of(node),
                 badges=snapshot.badges_of(node),
                 cost=snapshot.cost_of(node),
+                marks=snapshot.marks_of(node),
             )
             for node in self.nodes
         )

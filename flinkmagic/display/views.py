@@ -35,7 +35,7 @@ class Words:
             code=str(facts.get("code") or ""),
             variable=str(facts.get("variable") or ""),
             text=str(facts.get("text") or ""),
-            node_id=node.id,
+            node_ids=(node.id,),
             name=str(facts.get("name") or ""),
             reads=str(facts.get("reads") or ""),
             does=tuple(filter(None, [str(facts["does"])])) if "does" in facts else None,
@@ -72,7 +72,7 @@ def merged(lines: Sequence[OperatorLine]) -> tuple[OperatorLine, ...]:
             text = "\n".join(part for part in (last.text, line.text) if part)
             kept[-1] = replace(
                 line, operator=operator, text=text, name=line.name or last.name, does=_all_done(last, line),
-                variable=line.variable or last.variable,
+                variable=line.variable or last.variable, node_ids=last.node_ids + line.node_ids,
                 reads=max(last.reads, line.reads, key=len),
             )  # fmt: skip
         else:

@@ -13,13 +13,16 @@ import traitlets
 from flinkmagic.display import widget_data
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.placed_widget import PlacedWidget
-from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView
+from flinkmagic.display.snapshot import KIND_TITLES, GraphView, JobSnapshot, NodeView
 from flinkmagic.errors.base import FlinkMagicError
 
 _STATIC = Path(__file__).with_name("static")
-_SCRIPTS = ("dom", "tasks", "graph", "details", "timeline", "slots", "view", "places")
+_SCRIPTS = ("dom", "tasks", "graph", "findings", "details", "timeline", "slots", "view", "places")
 _TASK_BYTES_PER_SECOND = 250_000
 """Jupyter drops messages of a kernel that sends more than 1 MB a second; tasks are sent at most this fast."""
+
+_MOST_MEASURED = 200
+"""The measures of so many vertices are a message of some hundred kilobytes."""
 
 View = GraphView | Callable[[], GraphView]
 
@@ -43,7 +46,7 @@ class JobView(PlacedWidget):
     Attributes
     ----------
     tab : str
-        The open tab: ``stream``, ``job``, ``execution``, ``regions`` or ``timeline``.
+        The open tab: ``stream``, ``job``, ``execution``, ``regions``, ``timeline`` or ``findings``.
     selected : str
         Id of the selected job vertex, or the empty string.
     """
@@ -51,12 +54,14 @@ class JobView(PlacedWidget):
     _esm = "\n".join((_STATIC / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     _css = (_STATIC / "view.css").read_text(encoding="utf-8")
 
-    tab = traitlets.Enum(["stream", "job", "execution", "regions", "timeline"], "job").tag(sync=True)
+    tab = traitlets.Enum([*KIND_TITLES], "job").tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
 
     _about = traitlets.Dict().tag(sync=True)
     _frame = traitlets.Dict().tag(sync=True)
     _tasks = traitlets.Dict().tag(sync=True)
+    _findings = traitlets.Dict().tag(sync=True)
+    _measures = traitlets.Dict().tag(sync=True)
     _stream = traitlets.Dict().tag(sync=True)
     _job = traitlets.Dict().tag(sync=True)
     _collapsed = traitlets.Dict().tag(sync=True)
@@ -84,7 +89,7 @@ class JobView(PlacedWidget):
         self._boxes: list[NodeView] = (
             [*job.nodes, *(node for node in collapsed.nodes if node.members)] if collapsed else [*job.nodes]
         )
-        first = {f"_{tab}": widget_data.picture(self.view(tab))} if tab != "timeline" else {}
+        first = {f"_{tab}": widget_data.picture(self.view(tab))} if tab in self._views else {}
         if collapsed and tab == "job":
             first = {"_collapsed": widget_data.picture(collapsed)}
         about = widget_data.about(job, collapsed)
@@ -138,8 +143,25 @@ class JobView(PlacedWidget):
             # One message for both, so that the view never shows states of one moment with tasks of another.
             with self.hold_sync():
                 self._frame = frame
+                self._findings = widget_data.findings(snapshot.findings)
+                self._measures = self._make_measures()
                 if send_tasks:
                     self._tasks = self._log.encode()
+
+    def _make_measures(self) -> dict[str, Any]:
+        """Return the measures of all vertices of a job that is over; else, and of many, of the selected one."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return {}
+        known = snapshot.measures
+        is_whole = snapshot.status in widget_data.TERMINAL and len(known) <= _MOST_MEASURED
+        wanted = known if is_whole else known.keys() & {self.selected}
+        return {vertex: widget_data.measures(known[vertex]) for vertex in wanted}
+
+    @traitlets.observe("selected")
+    def _selected_changed(self, _change: object) -> None:
+        with self._lock:
+            self._measures = self._make_measures()
 
     def _may_send_tasks(self) -> bool:
         return time.monotonic() - self._tasks_sent_at >= len(self._log) * 73 / _TASK_BYTES_PER_SECOND

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from flinkmagic.display import palette, printable
-from flinkmagic.display.nodes import BAR_ORDER, footer_text
+from flinkmagic.display.findings import FindingsView
+from flinkmagic.display.measures import PARTS, Facts, VertexMeasures
+from flinkmagic.display.nodes import BAR_ORDER, MARK_WIDTH, footer_text
 from flinkmagic.display.picture import draw_picture
 from flinkmagic.display.queries import QueryView
 from flinkmagic.display.snapshot import (
@@ -57,6 +59,8 @@ def _look() -> dict[str, Any]:
             for name, style in palette.STATES.items()
         },
         "cells": [palette.CELLS[name] for name in STATE_NAMES],
+        "parts": PARTS,
+        "mark": {"icon": palette.MARK_ICON, "width": MARK_WIDTH},
     }
 
 
@@ -68,7 +72,7 @@ def _vertex(node: NodeView) -> dict[str, Any]:
         "role_word": palette.ROLES[node.role].word,
         "parallelism": node.parallelism,
         "badges": [seen(badge) for badge in node.badges],
-        "facts": [[seen(name), seen(value)] for name, value in node.facts],
+        "facts": _facts(node.facts),
         "operators": [
             {
                 "call": seen(": ".join(filter(None, (line.name or line.phrase, line.call)))),
@@ -77,6 +81,7 @@ def _vertex(node: NodeView) -> dict[str, Any]:
                 "code": printable.lines_visible(line.code),
                 "variable": seen(line.variable),
                 "text": printable.lines_visible(line.text),
+                "ids": list(line.node_ids),
             }
             for line in node.operators
         ],
@@ -120,10 +125,7 @@ def frame(
         "errors": [_error(error) for error in snapshot.errors],
         "queries": [_query(query) for query in snapshot.queries],
         "vertices": {box.vertex_id: _states(snapshot, box) for box in boxes if box.vertex_id},
-        "facts": {
-            vertex: [[printable.visible(name), printable.visible(value)] for name, value in facts]
-            for vertex, facts in snapshot.facts.items()
-        },
+        "facts": {vertex: _facts(facts) for vertex, facts in snapshot.facts.items()},
     }
 
 
@@ -150,6 +152,49 @@ def _states(snapshot: JobSnapshot, box: NodeView) -> dict[str, Any]:
         "cost": [] if cost is None else list(cost.words()),
         "bar": _shares(counts, max(len(states), 1)),
     }
+
+
+def findings(view: FindingsView | None) -> dict[str, Any]:
+    """Return what lost a job's time; nothing if nobody has looked."""
+    if view is None:
+        return {}
+    seen = printable.visible
+    found = [
+        {
+            "rule": seen(one.rule),
+            "what": seen(one.what),
+            "cost": seen(one.cost),
+            "basis": seen(one.basis),
+            "where": seen(one.where),
+            "code": printable.lines_visible(one.code.strip()),
+            "vertex": one.vertex_id,
+            "operator": seen(one.operator),
+            "cure": printable.lines_visible(one.cure),
+            "mark": seen(one.mark),
+        }
+        for one in view.found
+    ]
+    return {"path": seen(view.path), "found": found, "none": seen(view.none)}
+
+
+def measures(told: VertexMeasures) -> dict[str, Any]:
+    """Return where the time of a vertex went, and what its operators have measured."""
+    return {
+        "parts": [[name, ms] for name, ms in told.parts.items()],
+        "facts": _facts(told.facts),
+        "operators": {str(node): _facts(facts) for node, facts in told.operators.items()},
+        "above": _facts(told.above),
+        "stages": [[printable.visible(one.words), one.url] for one in told.stages if is_web(one.url)],
+    }
+
+
+def is_web(url: str) -> bool:
+    """Return whether a link leads to a page: not to a script."""
+    return url.startswith(("http://", "https://"))
+
+
+def _facts(facts: Facts) -> list[list[str]]:
+    return [[printable.visible(name), printable.visible(value)] for name, value in facts]
 
 
 def _query(query: QueryView) -> dict[str, Any]:

@@ -71,6 +71,32 @@ class InvalidValueError(UserError):
 
 
 @dataclass(eq=False)
+class NoSuchRunError(UserError):
+    """The number of a run that a graph does not have."""
+
+    name: str
+    number: int
+    numbers: Sequence[int]
+    """Of the runs that it has."""
+
+    def __str__(self) -> str:
+        known = f"its runs are {', '.join(map(str, self.numbers))}" if self.numbers else "it has not run"
+        return f"{self.name} has no run {self.number}: {known} (%flinkjobs {self.name})."
+
+
+@dataclass(eq=False)
+class NothingToCompareError(UserError):
+    """A comparison of the runs of a graph that has fewer than two."""
+
+    name: str
+    runs: int
+
+    def __str__(self) -> str:
+        done = "has run only once" if self.runs else "has not run"
+        return f"{self.name} {done}: two runs can be compared. Run it: %flinkrun {self.name}"
+
+
+@dataclass(eq=False)
 class ReservedNameError(UserError):
     """A graph or a DataFrame under a name that is a word of `%flinkgraph`."""
 

@@ -150,14 +150,14 @@ class CapturedCell:
             if streams_graph is not None:
                 self._magics.define(streams_graph)
                 self._magics.run_graph(streams_graph)
-                self._magics.graphs.keep_running(streams_graph)
+                self._magics.graphs.leave(streams_graph)
             return
         self._shows_graphs = True
         graph = self._magics.compiled(program, self._name, self._options)
         try:
             self._magics.run_graph(graph)
         finally:
-            self._magics.graphs.keep_running(graph)
+            self._magics.graphs.leave(graph)
 
     def start_stream(self, spark: SparkSession, source: CellSource, stream: DeferredStream) -> None:
         """Start a query of the cell on its line, unless the job of an earlier run is in its way."""

@@ -20,7 +20,7 @@ from IPython.display import DisplayHandle, display
 
 from flinkmagic.capturing.hooks.current_capture import outside_captures
 from flinkmagic.display.card import CardLine, card_bundle
-from flinkmagic.magics.live_lines import Act, LiveLine, from_other_kernel
+from flinkmagic.magics.live_lines import Act, Drawn, LiveLine, from_other_kernel
 from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.magics.terminal import RewrittenLine
 
@@ -194,6 +194,12 @@ class CellCard:
             self._show()
         if self._widget is not None:
             OPEN_CARDS.add(self)
+
+    def drawn(self) -> dict[int, Drawn]:
+        """Return, by the number of a line, the graphs of its last job that is over, if they are drawn."""
+        with self._lock:
+            acts = {line.key[1]: line.openable for line in self._lines.values()}
+        return {number: act.drawn for number, act in acts.items() if act is not None and act.drawn is not None}
 
     def close(self) -> None:
         """Leave only what is saved."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display as show
@@ -24,6 +25,7 @@ from flinkmagic.errors.usage import (
     JobRunningError,
     NeverRunError,
     NoGraphError,
+    NoSuchRunError,
     NotAProgramError,
     ReservedNameError,
     UnknownNameError,
@@ -58,8 +60,10 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from flinkmagic.capturing.program import Program
+    from flinkmagic.display.snapshot import GraphView, JobSnapshot
     from flinkmagic.magics.compile_progress import CompileProgress
     from flinkmagic.session import CompiledGraph, Job
+    from flinkmagic.session.recorded_run import RecordedRun
 
 
 @magics_class
@@ -213,13 +217,19 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @with_help
     @no_var_expand
     @magic_arguments("flinkshow")
-    @argument("name", help="the graph's name")
+    @argument("name", help="the graph's name; or cell_N: a cell of the session mode")
+    @argument("--run", type=int, metavar="RUN", help="one of its runs, as %%flinkjobs numbers them; a line of the cell")
     @line_magic
     def flinkshow(self, line: str) -> None:
-        """Show the live view of a graph, with Run, and Cancel while it runs."""
-        from flinkmagic.magics.live import show_live
+        """Show the live view of a graph, with Run, and Cancel while it runs; or one of its runs that is over."""
+        from flinkmagic.magics.live import show_live, show_recorded
 
-        show_live(self._graph(parsed(self.flinkshow, line).name))
+        options = parsed(self.flinkshow, line)
+        recorded = self._recorded(options.name, options.run)
+        if recorded is None:
+            show_live(self._graph(options.name))
+        else:
+            show_recorded(*recorded)
 
     @with_help
     @no_var_expand
@@ -229,7 +239,14 @@ class FlinkMagics(ConfiguredOptions, Magics):
     @argument("--full", action="store_true", help="errors with the JVM's stack traces")
     @argument("--log", action="store_true", help="the job's events: slots, deployments, states, failures")
     @argument("--findings", action="store_true", help="why it took so long: what lost time, on which line, and a cure")
-    @argument("--json", action="store_true", help="findings as JSON, for programs")
+    @argument(
+        "--compare",
+        nargs="*",
+        type=int,
+        metavar="RUN",
+        help="two runs side by side, by vertex and line: the last two, or one and the last, or two",
+    )
+    @argument("--json", action="store_true", help="findings, or the comparison, as JSON, for programs")
     @argument("--retained", action="store_true", help="what later runs need not compute again")
     @argument("--release", metavar="RESULT", help="release a retained result, all of a graph's, or all")
     @line_magic
@@ -246,11 +263,14 @@ class FlinkMagics(ConfiguredOptions, Magics):
             for job in self._last_jobs(options.name, graphs):
                 log = lines_visible("\n".join(job.log())) if options.log else ""
                 print(log or errors_text(job, full=options.full))
+        elif options.compare is not None:
+            print(self._compared(options))
         elif options.findings or options.json:
             for job in self._last_jobs(options.name, graphs):
                 print(findings_of(job, as_json=options.json))
         else:
-            print(jobs_table(graphs, submitted, self.line_jobs.place))
+            recorded = self.graphs.recorded(options.name) if options.name else self.graphs.all_recorded()
+            print(jobs_table(graphs, submitted, self.line_jobs.place, recorded))
             if options.name and graphs and graphs[0].jobs:
                 print("\n".join(graphs[0].jobs[-1].report()))
                 print(to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))
@@ -440,6 +460,40 @@ class FlinkMagics(ConfiguredOptions, Magics):
         if graph is None:
             raise UnknownNameError("graph", name, sorted(self.graphs))
         return graph
+
+    def _recorded(self, name: str, number: int | None) -> tuple[Sequence[GraphView], JobSnapshot, str] | None:
+        """Return the graphs of a run that is over, how it ended, and which it is; None for one that is shown live."""
+        is_known, recorded = self._known(name) is not None, self.graphs.recorded(name)
+        lines = self.line_jobs.drawn(name)
+        if lines and not is_known and not recorded:
+            at = list(lines)[-1] if number is None else number
+            if at not in lines:
+                raise NoSuchRunError(name, at, sorted(lines))
+            return (*lines[at], f"line {at}")
+        if number is None and (is_known or not recorded):
+            return None
+        from flinkmagic.session.recorded_run import numbered
+
+        run = recorded[-1] if number is None else numbered(name, self._runs(name), number)
+        return (run.views, run.snapshot, f"run {run.label}") if run.details.status.is_terminal else None
+
+    def _runs(self, name: str) -> list[RecordedRun]:
+        """Return the runs under a name, also of graphs that are no more."""
+        recorded = self.graphs.recorded(name)
+        graph = self._known(name)
+        if graph is None and recorded:
+            return recorded
+        return self._graph(name).runs()
+
+    def _compared(self, options: Namespace) -> str:
+        """Return two runs side by side: the last two, a given one and the last, or two that are given."""
+        if options.name is None or len(options.compare) > 2:
+            raise UsageError("%flinkjobs NAME --compare [RUN [RUN]]: the name of a graph, and two runs at most")
+        a, b = [*options.compare, None, None][:2]
+        from flinkmagic.session.comparison import compare_numbered
+
+        both = compare_numbered(options.name, self._runs(options.name), a, b)
+        return both.to_json() if options.json else str(both)
 
     def _last_jobs(self, name: str | None, graphs: list[CompiledGraph]) -> list[Job]:
         return [self._job(name)] if name else [graph.jobs[-1] for graph in graphs if graph.jobs]

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from flinkmagic.session import CompiledGraph, Job
+    from flinkmagic.session.recorded_run import RecordedRun
 
+
+MOST_RUNS = 200
+MOST_ATTEMPTS = 200_000
+"""So many runs of replaced graphs are recorded, with so many attempts of tasks together: some 50 MB."""
 
 _ENDING_S = 10.0
 """How long a job may take to end when its queries have."""
@@ -23,13 +28,15 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
     """Holds graphs by name, in the order in which their cells last ran.
 
     A graph is replaced when its cell runs again, even if the cell gives it another name by then. A job of the replaced
-    graph continues, and can be asked for until it is over; after that the dispatcher remembers it.
+    graph continues, and can be asked for until it is over; after that its run is recorded, as the earlier ones are.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._cells: dict[str, str] = {}
         self._replaced: dict[str, Job] = {}
+        self._recorded: list[RecordedRun] = []
+        """The runs of graphs that were replaced, in the order in which they were recorded."""
 
     def add(self, graph: CompiledGraph, cell: str | None = None) -> None:
         """Register a graph under its name; `cell` is the front end's name for the cell that defines it."""
@@ -38,15 +45,42 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
             replaced = self.pop(name)
             self._cells.pop(name, None)
             if replaced is not graph:
-                self.keep_running(replaced)
+                self.leave(replaced)
+        graph.earlier = self.recorded(graph.name)
         self[graph.name] = graph
         if cell is not None:
             self._cells[graph.name] = cell
 
-    def keep_running(self, graph: CompiledGraph) -> None:
-        """Keep the running job of a graph that is not (or no longer) known."""
-        if graph.jobs and not graph.jobs[-1].status.is_terminal:
-            self._replaced[graph.name] = graph.jobs[-1]
+    def leave(self, graph: CompiledGraph) -> None:
+        """Keep of a graph that is not (or no longer) known its running job, and its runs that are over."""
+        for job in graph.jobs:
+            if job.status.is_terminal:
+                self._record(job)
+            else:
+                self._replaced[graph.name] = job
+
+    def recorded(self, name: str) -> list[RecordedRun]:
+        """Return the runs of graphs that had a name before, oldest first."""
+        self.replaced_job(name)  # it may be over by now
+        return self._recorded_of(name)
+
+    def _recorded_of(self, name: str) -> list[RecordedRun]:
+        return sorted((run for run in self._recorded if run.details.name == name), key=lambda run: run.number)
+
+    def all_recorded(self) -> list[RecordedRun]:
+        """Return the runs of all graphs that were replaced."""
+        for name in list(self._replaced):
+            self.replaced_job(name)
+        return list(self._recorded)
+
+    def _record(self, job: Job) -> None:
+        if any((run.details.name, run.number) == (job.name, job.number) for run in self._recorded):
+            return  # a graph of streams is left while it is known, and again later
+        self._recorded.append(job.record())
+        while len(self._recorded) > MOST_RUNS or sum(len(one.snapshot.tasks) for one in self._recorded) > MOST_ATTEMPTS:
+            del self._recorded[0]
+        for graph in self.values():
+            graph.earlier = self._recorded_of(graph.name)
 
     def programs(self, context: SparkContext) -> list[Program]:
         """Return what the cells have captured on one SparkContext; a graph that spans several of them adds nothing."""
@@ -73,6 +107,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         job = self._replaced.get(name)
         if job is not None and job.status.is_terminal:
             del self._replaced[name]
+            self._record(job)
             return None
         return job
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
     from flinkmagic.session import CompiledGraph, Job
+    from flinkmagic.session.recorded_run import RecordedRun
 
 
 def cancelled(job: Job) -> str:
@@ -30,6 +31,7 @@ def jobs_table(
     graphs: Sequence[CompiledGraph],
     submitted: Sequence[JobDetails],
     place: Callable[[JobDetails], str | None] = lambda job: None,
+    recorded: Sequence[RecordedRun] = (),
 ) -> str:
     """Return one line for each job that was submitted: name, run, status, time, tasks.
 
@@ -40,15 +42,20 @@ def jobs_table(
     ----------
     place : callable
         Returns the cell and the line of a job of the session mode.
+    recorded : sequence of RecordedRun
+        Runs of graphs that were replaced; submitted jobs of others are `old`.
     """
     rows = [("graph", "run", "status", "time", "tasks")]
     own = [[(job, job.details()) for job in graph.jobs] for graph in graphs]
-    known = {(details.job_id, details.start_ms) for jobs in own for _, details in jobs}
-    rows += [_row(job, place(job) or "old") for job in submitted if (job.job_id, job.start_ms) not in known]
+    known = {_identity(details) for jobs in own for _, details in jobs}
+    labels = {_identity(run.details): run.label for run in recorded}
+    former = {_identity(job): job for job in [*(run.details for run in recorded), *submitted]}
+    others = sorted((job for key, job in former.items() if key not in known), key=lambda job: job.start_ms)
+    rows += [_row(job, place(job) or labels.get(_identity(job), "old")) for job in others]
     for graph, jobs in zip(graphs, own, strict=True):
         if not jobs:
             rows.append((graph.name, "-", "not run", "-", str(graph.execution_graph.n_vertices)))
-        rows += [_row(details, _number(job, number)) for number, (job, details) in enumerate(jobs, start=1)]
+        rows += [_row(details, _number(job)) for job, details in jobs]
     if len(rows) == 1:
         return "No graph has been defined yet (%%flinkgraph NAME)."
     return table(rows)
@@ -91,10 +98,14 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _number(job: Job, number: int) -> str:
+def _number(job: Job) -> str:
     """Return the number of a run, and how much of its graph it ran."""
-    run = len(job.sinks) - len(job.left_out())
-    return f"{number} ({run} of {amounts.count(len(job.sinks), 'sink')})" if run < len(job.sinks) else str(number)
+    part = job.part()
+    return f"{job.number} ({part})" if part else str(job.number)
+
+
+def _identity(job: JobDetails) -> tuple[str, float]:
+    return job.job_id, job.start_ms
 
 
 def _row(job: JobDetails, number: str) -> tuple[str, str, str, str, str]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from flinkmagic import session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.deployment.watching.call_work import CallWork
+    from flinkmagic.magics.live_lines import Drawn
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
     from flinkmagic.session.actions.action_graph import ActionGraph
@@ -70,6 +71,8 @@ class LineJobs:
         self._submitted = submitted or (lambda: session.submitted_jobs())
         self._jobs: dict[tuple[str, float], LineJob] = {}
         """By id and start, the oldest first: a line that runs again may have a job of the same id."""
+        self._drawn: dict[tuple[str, int], Drawn] = {}
+        """By cell and line, the graphs of its last job that is over, the oldest first."""
         self._works: list[LineWork] = []
         self._lock = threading.Lock()
 
@@ -89,6 +92,20 @@ class LineJobs:
         with self._lock:
             self._works = [one for one in self._works if not one.work.wait(0)]
             self._works.append(LineWork(f"cell_{number}", f"{method}, cell {number}, line {line}", work))
+
+    def keep_drawn(self, number: int, drawn: Mapping[int, Drawn]) -> None:
+        """Keep what the lines of the cell of that number can be shown with, by their numbers."""
+        with self._lock:
+            for line, one in drawn.items():
+                self._drawn.pop((f"cell_{number}", line), None)
+                self._drawn[f"cell_{number}", line] = one
+            for key in list(self._drawn)[:-MOST_JOBS]:
+                del self._drawn[key]
+
+    def drawn(self, cell: str) -> dict[int, Drawn]:
+        """Return the graphs of a cell's lines, by their numbers."""
+        with self._lock:
+            return {line: one for (name, line), one in self._drawn.items() if name == cell}
 
     def place(self, details: JobDetails) -> str | None:
         """Return the cell and the line of a job; None if the mode does not know the job."""

@@ -10,10 +10,10 @@ from typing import Any
 from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle
 
-from flinkmagic.display import progress_line, to_table, to_text
+from flinkmagic.display import GraphView, JobSnapshot, progress_line, to_table, to_text
 from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.usage import JobFailedError
-from flinkmagic.magics.live_view import LiveView, Shown, final_bundle, follow_beside, shown_at
+from flinkmagic.magics.live_view import LiveView, RecordedView, Shown, final_bundle, follow_beside, shown_at
 from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
@@ -119,6 +119,15 @@ def show_live(graph: CompiledGraph) -> None:
         print("\n".join([progress_line(snapshot), *query_lines(snapshot.queries)]))
         return
     LiveView(graph, job, lasting=True)
+
+
+def show_recorded(views: Sequence[GraphView], snapshot: JobSnapshot, called: str) -> None:
+    """Show a job that is over, with all its tabs."""
+    if in_notebook():
+        RecordedView(views, snapshot, called)
+        return
+    job_graph = next(view for view in views if view.kind == "job")
+    print(f"{called}\n{to_table(job_graph.paint(snapshot), snapshot)}")
 
 
 def in_notebook() -> bool:

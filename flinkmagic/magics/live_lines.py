@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from flinkmagic.amounts import moment
 from flinkmagic.display.card import CardLine
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flinkmagic.deployment.watching.call_work import CallWork, WorkProgress
-    from flinkmagic.display.snapshot import JobSnapshot
+    from flinkmagic.display.snapshot import GraphView, JobSnapshot
     from flinkmagic.display.widget import JobView, View
     from flinkmagic.session import CompiledGraph, Job
 
@@ -28,6 +28,18 @@ COMPILING = "COMPILING"
 def from_other_kernel(at: float) -> str:
     """Return when another kernel computed a result."""
     return f"from {moment(at)}, another kernel"
+
+
+class Drawn(NamedTuple):
+    """The graphs of a job, and how far it is: plain values."""
+
+    views: tuple[GraphView, ...]
+    snapshot: JobSnapshot
+
+    @property
+    def by_kind(self) -> dict[str, View]:
+        """The graphs by their kinds."""
+        return {view.kind: view for view in self.views}
 
 
 class Act:
@@ -53,7 +65,7 @@ class Act:
         self._progress: WorkProgress | None = None
         self._began = time.monotonic()
         self._seconds = 0.0
-        self._drawn: tuple[dict[str, View], JobSnapshot] | None = None
+        self.drawn: Drawn | None = None
         """The graphs, once the job is let go of."""
 
     @property
@@ -108,10 +120,10 @@ class Act:
             reused_from=from_other_kernel(self.job.other_kernel_at) if self.job.other_kernel_at else "",
         )  # fmt: skip
 
-    def snapshot(self) -> JobSnapshot:
-        """Return how far it has come: its job, and the last stage that an action runs itself."""
+    def snapshot(self, *, closely: bool = False) -> JobSnapshot:
+        """Return how far it has come: its job (`Job.snapshot`), and the last stage that an action runs itself."""
         assert self.job is not None
-        job = replace(self.job.snapshot(), elapsed_ms=1000 * self.seconds)
+        job = replace(self.job.snapshot(closely=closely), elapsed_ms=1000 * self.seconds)
         if self.last_stage is None:
             return job
         vertex, tasks = self.last_stage
@@ -128,18 +140,18 @@ class Act:
         active = min(self._progress.active, tasks - done)
         return done * _code("FINISHED") + active * _code("RUNNING") + (tasks - done - active) * _code("SCHEDULED")
 
-    def draw(self) -> tuple[dict[str, View], JobSnapshot]:
+    def draw(self) -> Drawn:
         """Return the graphs of the job, and how far it is."""
-        if self._drawn is not None:
-            return self._drawn
+        if self.drawn is not None:
+            return self.drawn
         assert self.graph is not None
-        return {view.kind: view for view in self.graph.views()}, self.snapshot()
+        return Drawn(self.graph.views(), self.snapshot(closely=bool(self.status)))
 
     def settle(self, *, drawn: bool) -> None:
         """Let go of a job that is over; its graphs are drawn if they can still be asked for."""
         if self.job is not None and self.job.status.is_terminal:
             if drawn:
-                self._drawn = self.draw()
+                self.drawn = self.draw()
             self.job = self.graph = None
 
 
@@ -178,14 +190,14 @@ class LiveLine:
         if self.openable is not None and self.view is None:
             from flinkmagic.display.widget import JobView
 
-            views, snapshot = self.openable.draw()
+            drawn = self.openable.draw()
             self._viewed = self.openable
-            self.view = JobView(views, snapshot=snapshot, on_cancel=on_cancel)
+            self.view = JobView(drawn.by_kind, snapshot=drawn.snapshot, on_cancel=on_cancel)
 
     def update(self) -> None:
         """Update the view to show how far the opened one has come."""
         if self.view is not None and self._viewed is not None and self._viewed.job is not None:
-            self.view.update(self._viewed.snapshot())
+            self.view.update(self._viewed.snapshot(closely=bool(self._viewed.status)))
             if self._viewed.status:
                 self._viewed = None
 

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.display import DisplayHandle, display
 
+from flinkmagic.display.page import mime_bundle
+from flinkmagic.magics.close_look import CloseLook
 from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.session import CompiledGraph, Job
 
 if TYPE_CHECKING:
+    from flinkmagic.display.snapshot import GraphView, JobSnapshot
     from flinkmagic.display.widget import JobView
     from flinkmagic.scheduling.job_status import JobStatus
 
@@ -85,7 +88,8 @@ def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
     if job is None:
         return graph.mime_bundle()
     note = f"The live view of it: %flinkshow {graph.name}"
-    return {**graph.mime_bundle(job.snapshot(), notes=[note]), "text/plain": f"{graph.summary()}\n{note}"}
+    bundle = graph.mime_bundle(job.snapshot(closely=True), notes=[note])
+    return {**bundle, "text/plain": f"{graph.summary()}\n{note}"}
 
 
 class LiveView:
@@ -105,6 +109,7 @@ class LiveView:
         self, graph: CompiledGraph, job: Job | None, *, lasting: bool = False, at: DisplayHandle | None = None
     ) -> None:
         self._graph, self._job, self._lasting = graph, job, lasting
+        self._look = CloseLook(job) if job is not None else None
         self._lock = threading.RLock()
         self._closed = False
         self._used_at = float("-inf")
@@ -119,8 +124,9 @@ class LiveView:
 
     def update(self) -> None:
         """Show the job's progress now."""
-        if self._job is not None:
-            self._view.update(self._job.snapshot())
+        if self._look is not None:
+            is_read = self._view.tab == "findings" or bool(self._view.selected)
+            self._view.update(self._look.snapshot(is_read=is_read))
 
     def end(self) -> None:
         """End with the job: put its picture in place of the view, or beneath a view that is in use."""
@@ -158,7 +164,7 @@ class LiveView:
 
         return JobView(
             {view.kind: view for view in self._graph.views()},
-            snapshot=self._job.snapshot() if self._job is not None else None,
+            snapshot=self._look.snapshot(is_read=False) if self._look is not None else None,
             on_run=(lambda: self._graph.run(wait=False)) if self._lasting else None,
             on_cancel=self._cancel,
             on_touch=self._touch,
@@ -173,7 +179,7 @@ class LiveView:
         with self._lock:
             if self._closed:
                 return
-            self._job, former = job, self._view.view("job")
+            self._job, self._look, former = job, CloseLook(job), self._view.view("job")
             if any(view.kind == "job" and view.nodes != former.nodes for view in self._graph.views()):
                 # A run plans again, and may find other stages than the last one.
                 outdated, self._view = self._view, self._make_view()
@@ -192,7 +198,40 @@ class LiveView:
         return self._job is not None and not self._job.status.is_terminal
 
 
-KEPT: Newest[LiveView] = Newest(12, LiveView.close, lambda view: not view.is_running())
+class RecordedView:
+    """Shows a job that is over in an output, with all its tabs, over the picture that is saved.
+
+    Parameters
+    ----------
+    views : sequence of GraphView
+        Its graphs, without states.
+    called : str
+        Which run it is: ``run 3``.
+    """
+
+    def __init__(self, views: Sequence[GraphView], snapshot: JobSnapshot, called: str) -> None:
+        from flinkmagic.display.widget import JobView
+
+        self._views, self._snapshot, self._called = views, snapshot, called
+        self._view = JobView({view.kind: view for view in views}, snapshot=snapshot)
+        self._handle = shown_at(None, self._view.in_place_of(self._bundle()))
+        KEPT.add(self)
+
+    def close(self) -> None:
+        """Leave only the picture."""
+        self._handle.update(self._bundle(), raw=True)
+        self._view.close()
+
+    def is_running(self) -> bool:
+        """Return False: its job is over."""
+        return False
+
+    def _bundle(self) -> Mapping[str, Any]:
+        painted = [view.paint(self._snapshot) for view in self._views]
+        return mime_bundle(painted, summary=self._called, snapshot=self._snapshot)
+
+
+KEPT: Newest[LiveView | RecordedView] = Newest(12, lambda view: view.close(), lambda view: not view.is_running())
 """The views that stay without a running job; each holds all graphs of its job, here and in the browser.
 
 A view whose graph has been started again is added again at the run's end.

@@ -23,10 +23,14 @@ class StageMetrics:
     """By the number of an operator's node."""
     top: Metrics = field(default_factory=dict)
     """Of what is above all operators: the exchange that the stage writes, or the write's command."""
+    words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """By a metric's name, what Spark's UI calls it, and of which kind it is: ``sum`` (a number), ``size`` (bytes),
+    ``timing`` (ms), ``nsTiming`` (ns), ``average``."""
 
     @classmethod
     def of(cls, deflated: bytes) -> StageMetrics:
         """Read what the driver has told."""
         answer = json.loads(zlib.decompress(deflated))
         top = answer.pop("top", NOTHING)
-        return cls({int(number): metrics for number, metrics in answer.items()}, top)
+        words = {name: (called, kind) for name, (called, kind) in answer.pop("words", {}).items()}
+        return cls({int(number): metrics for number, metrics in answer.items()}, top, words)

@@ -16,12 +16,8 @@ from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.display import (
     GraphView,
     JobSnapshot,
-    execution_view,
-    job_view,
     longest_line,
     mime_bundle,
-    regions_view,
-    stream_view,
     to_dot,
     to_svg,
     to_text,
@@ -40,12 +36,14 @@ from flinkmagic.planning import PlannedJob
 from flinkmagic.planning.run_origin import GRAPH, RunOrigin
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.session.comparison import Comparison, compare_numbered
 from flinkmagic.session.findings.texts import finding_line
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
+from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.job import FIRST_FINDINGS, Job
 from flinkmagic.session.job_planning import planned_job, sinks_of
-from flinkmagic.session.known_loops import with_loops
 from flinkmagic.session.rebinding import rebinding
+from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
 from flinkmagic.session.slot_notes import region_notes, slots_notes
 from flinkmagic.session.staleness.graph_marks import NO_MARKS
@@ -130,6 +128,8 @@ class CompiledGraph:
         How it is compiled and run.
     jobs : list of Job
         The runs of this graph, oldest first.
+    earlier : list of RecordedRun
+        The recorded runs of graphs that had this name before, oldest first.
     started : list of callable
         Called with each job that has started, by the thread that started it.
     """
@@ -153,7 +153,7 @@ class CompiledGraph:
         self.marks = NO_MARKS  # of stale cells, set where it is shown
         self.started: list[Callable[[Job], object]] = []
         self._starting = threading.Lock()
-        self._views: tuple[GraphView, ...] | None = None
+        self.earlier: list[RecordedRun] = []
         self._unused_plan: PlannedJob | None = None
         self._unshared_note = ""
         self._is_full = False
@@ -234,8 +234,9 @@ class CompiledGraph:
                 notes = selected_notes(self.sinks, selected) if selected is not None else []
                 notes += [self._unshared_note] if self._unshared_note else []
                 job = Job(
-                    self.name, planned, graph, self.spark, self.options, names, notes=notes, full=full, starts=starts
-                )
+                    self.name, planned, graph, self.spark, self.options, names,
+                    views=self._views, notes=notes, full=full, starts=starts,
+                )  # fmt: skip
                 # A job that could not be started does not belong to the graph, where it would count as running forever.
                 job._start()
             except BaseException:
@@ -316,14 +317,7 @@ class CompiledGraph:
 
     def views(self) -> tuple[GraphView, ...]:
         """Return the stream, job and execution graphs as readers see them, without states."""
-        if self._views is None:
-            self._views = (
-                with_loops(stream_view(self.stream_graph, self.job_graph), self.stream_graph),
-                job_view(self.job_graph),
-                execution_view(self._compiled),
-                regions_view(self._compiled),
-            )
-        return self.marks.on(self._views)
+        return self.marks.on(self._views.all)
 
     def view(self, kind: str = "job") -> GraphView:
         """Return one of the graphs with the states of the last run.
@@ -339,8 +333,30 @@ class CompiledGraph:
         """
         for view in self.views():
             if view.kind == kind:
-                return view.paint(self.jobs[-1].snapshot()) if self.jobs else view
+                return view.paint(self._last_snapshot()) if self.jobs else view
         raise UnknownNameError("view", kind, VIEWS)
+
+    def runs(self) -> list[RecordedRun]:
+        """Return all runs under the graph's name, oldest first, as plain values; one that runs as far as it is."""
+        own = {job.number for job in self.jobs}
+        runs = [*(run for run in self.earlier if run.number not in own), *(job.record() for job in self.jobs)]
+        return sorted(runs, key=lambda run: run.number)
+
+    def compare(self, a: int | None = None, b: int | None = None) -> Comparison:
+        """Return the measures of two runs side by side, by vertex and line, the largest difference first.
+
+        Parameters
+        ----------
+        a, b : int, optional
+            The numbers of the runs, as `%flinkjobs` lists them; by default the last one as `b`, and as `a` the one
+            before it.
+
+        Raises
+        ------
+        NoSuchRunError, NothingToCompareError
+            If there is no run of that number, or only one run.
+        """
+        return compare_numbered(self.name, self.runs(), a, b)
 
     def to_dot(self, view: str = "job") -> str:
         """Return one of the graphs in Graphviz' language."""
@@ -440,11 +456,15 @@ class CompiledGraph:
             self.job_graph, min(slots or cores, cores), str(self.spark.sparkContext.master)
         )
         self._slots_notes += [] if slots is None or is_told else slots_notes(self.job_graph, slots, cores)
-        self._views = None
+        self._views = GraphViews(self.stream_graph, self.job_graph, self._compiled)
         return planned
 
     def __repr__(self) -> str:
         return f"<CompiledGraph {self.name}: {self._headline()}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Mapping[str, str]:
-        return self.mime_bundle(self.jobs[-1].snapshot() if self.jobs else None)
+        return self.mime_bundle(self._last_snapshot() if self.jobs else None)
+
+    def _last_snapshot(self) -> JobSnapshot:
+        last = self.jobs[-1]
+        return last.snapshot(closely=last.status.is_terminal)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from flinkmagic.amounts import duration
+from flinkmagic.amounts import count, duration
 from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.session_cluster import submitted_jobs
@@ -19,8 +21,11 @@ from flinkmagic.deployment.streaming.query_progress import BatchProgress, QueryS
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.display import ErrorView, JobSnapshot, TaskView, palette, states_by_vertex
 from flinkmagic.display.costs import costs
+from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
+from flinkmagic.display.report import report_page
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
+from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.options import NO_RESTART, JobOptions
@@ -41,12 +46,16 @@ from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.forecast import measured_run
 from flinkmagic.session.findings.job_facts import job_facts
-from flinkmagic.session.findings.texts import finding_line
+from flinkmagic.session.findings.texts import finding_line, findings_view
+from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
+from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.run_facts import adaptation_notes, run_facts
+from flinkmagic.session.stream_facts import stream_facts
 from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
+from flinkmagic.session.vertex_measures import spark_ui, vertex_measures
 from flinkmagic.simulation.what_if import MeasuredRun
 
 if TYPE_CHECKING:
@@ -63,6 +72,18 @@ FIRST_FINDINGS = 3
 """So many findings are in a report, and beneath a picture."""
 
 
+_NUMBERS: defaultdict[str, Iterator[int]] = defaultdict(partial(itertools.count, 1))
+"""By the name of a graph, the numbers of its next runs."""
+
+
+class _Explained(NamedTuple):
+    """Why a job took as long as it did."""
+
+    findings: tuple[Finding, ...]
+    measures: Mapping[str, VertexMeasures]
+    """By the id of a job vertex."""
+
+
 class Job:
     """A run of a compiled graph on the session's SparkContext. Made by `CompiledGraph.run`.
 
@@ -70,6 +91,8 @@ class Job:
     ----------
     name : str
         The graph's name.
+    number : int
+        Counted from 1 over all runs of that name in the process.
     execution_graph : ExecutionGraph
         The states of this run; changed by the job's own thread while it runs.
     streams : tuple of BatchRuns
@@ -85,11 +108,14 @@ class Job:
         options: JobOptions,
         names: Rebinding | None = None,
         *,
+        views: GraphViews,
         notes: Sequence[str] = (),
         full: bool = False,
         starts: StreamStarts = NOTHING_STARTED,
     ) -> None:
         self.name = name
+        self.number = next(_NUMBERS[name])
+        self._spark, self._views = spark, views
         self._own_notes = (*notes, *starts.notes)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
@@ -101,6 +127,7 @@ class Job:
         self._names = names
         self._path: CriticalPath | None = None
         self._are_names_bound = threading.Event()
+        self._explained: _Explained | None = None
         weakref.finalize(self, _release_when_over, self._deployment, names)
 
     @property
@@ -144,6 +171,11 @@ class Job:
         """Return the sinks of the graph that are not part of this run."""
         operators = self._operators(range(len(self.execution_graph.job_vertices)))
         return [sink for sink in self.sinks if sink.transformation_id not in operators]
+
+    def part(self) -> str:
+        """Return how much of its graph it ran: ``"1 of 3 sinks"``; empty if that is all."""
+        run = len(self.sinks) - len(self.left_out())
+        return f"{run} of {count(len(self.sinks), 'sink')}" if run < len(self.sinks) else ""
 
     def _operators(self, vertices: Iterable[int]) -> set[int]:
         """Return the ids of the operators of the job vertices with these indices."""
@@ -204,8 +236,17 @@ class Job:
         events = self._deployment.event_log.events()
         return [event.since(events[0].at_ms) for event in events]
 
-    def snapshot(self) -> JobSnapshot:
-        """Return the job's progress, for pictures and progress lines."""
+    def snapshot(self, *, closely: bool = False) -> JobSnapshot:
+        """Return the job's progress, for pictures and progress lines.
+
+        Parameters
+        ----------
+        closely : bool
+            Look for what has lost time, and where the time of each vertex went, too. While the job runs this is done
+            anew each time, and takes some milliseconds for each thousand tasks.
+        """
+        explained = self._explain() if closely and not self._is_stream else None
+        queries = self._queries()
         state = self._deployment.snapshot()
         info = state.job
         started_ms = min(info.status_timestamps.values())
@@ -224,14 +265,23 @@ class Job:
             errors=_error_views(info),
             note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up), waiting])),
             reused=frozenset(self.reused()),
-            facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
+            facts={
+                **run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
+                **(stream_facts(self.execution_graph, self._by_vertex(queries)) if queries else {}),
+            },
             costs=costs(_amounts(state)),
-            queries=[query_view(name, seen) for name, seen in self._queries()],
+            queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
+            findings=findings_view(explained.findings, self.critical_path()) if explained is not None else None,
+            measures=explained.measures if explained is not None else {},
         )
+
+    def record(self) -> RecordedRun:
+        """Return the run as plain values, which hold nothing of Spark's."""
+        return RecordedRun(self.number, self.part(), self.details(), self._views.all, self.snapshot(closely=True))
 
     def progress(self) -> dict[str, tuple[BatchProgress, ...]]:
         """Return the last 100 batches of each streaming query by its name, oldest first; nothing in mode batch."""
-        return {name: seen.batches for name, seen in self._queries()}
+        return {self.sinks[index].name: seen.batches for index, seen in self._queries().items()}
 
     def reused(self) -> list[str]:
         """Return the ids of the job vertices that did not run because their results, or later ones, existed."""
@@ -268,25 +318,42 @@ class Job:
 
         What cost less than 200 ms of a slot, or 2 % of the slots' time, is left out. Streams have no findings.
         """
-        return () if isinstance(self._deployment, StreamingDeployment) else find(self._facts())
+        return self._explain().findings
 
     def critical_path(self) -> CriticalPath | None:
         """Return the chain of vertices that decided how long the job took, and how long it would take otherwise.
 
         None of a stream, and before any task.
         """
-        if isinstance(self._deployment, StreamingDeployment):
+        if self._is_stream:
             return None
-        is_over = self.status.is_terminal
+        is_over = self._deployment.termination_future.done()
         path = self._path or critical_path(self._facts(), self.execution_graph)
         self._path = path if is_over else None  # the simulations take a while
         return path
 
     def measured(self) -> MeasuredRun | None:
         """Return how long the tasks and the driver took, for simulations; None of a stream."""
-        if isinstance(self._deployment, StreamingDeployment):
-            return None
-        return measured_run(self._facts(), self.execution_graph)
+        return None if self._is_stream else measured_run(self._facts(), self.execution_graph)
+
+    @property
+    def _is_stream(self) -> bool:
+        return isinstance(self._deployment, StreamingDeployment)
+
+    def _explain(self) -> _Explained:
+        """Return why the job took as long as it did; once it is over that is found out only once."""
+        if self._explained is not None:
+            return self._explained
+        is_over = self._deployment.termination_future.done()
+        if self._is_stream:
+            explained = _Explained((), {})
+        else:
+            facts, ui_url = self._facts(), spark_ui(self._spark)
+            measures = {vertex.id: vertex_measures(vertex, ui_url) for vertex in facts.vertices}
+            explained = _Explained(find(facts), measures)
+        if is_over:
+            self._explained = explained
+        return explained
 
     def _facts(self) -> JobFacts:
         started_ms = self.details().start_ms
@@ -303,6 +370,34 @@ class Job:
 
     def report(self) -> list[str]:
         """Return the job's outcome, sink by sink; what ran differently from the plan; then its first findings."""
+        return [*self._outcome(), *(f"  {finding_line(one)}" for one in self.findings()[:FIRST_FINDINGS])]
+
+    def save_report(self, path: str | Path) -> Path:
+        """Write a report of the job to a file, to be sent: one HTML page with all tabs, that loads and runs nothing.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its name ends in ``.html``.
+
+        Raises
+        ------
+        InvalidValueError
+            If it does not.
+        LayoutEngineNotFoundError
+            If nothing is installed that lays out pictures.
+        """
+        target = Path(path)
+        if target.suffix != ".html":
+            raise InvalidValueError(str(path), "a file name that ends in .html")
+        snapshot = self.snapshot(closely=True)
+        views = [view.paint(snapshot) for view in self._views.all]
+        page = report_page(views, snapshot, notes=self._outcome(), events=self.log())
+        target.write_text(page, encoding="utf-8")
+        return target
+
+    def _outcome(self) -> list[str]:
+        """Return how the job ended, sink by sink, and what ran differently from the plan."""
         snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         left_out = {sink.index for sink in self.left_out()}
@@ -322,8 +417,7 @@ class Job:
             lines.append(f"  - not run: {line}" if is_left_out else f"  {mark} {line}")
         lines += [f"  {line}" for line in query_lines(snapshot.queries)]
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
-        lines += [f"  {note}" for note in [*notes, *map(finding_line, self.findings()[:FIRST_FINDINGS])]]
-        return lines
+        return [*lines, *(f"  {note}" for note in notes)]
 
     def _ended_with_their_stage(self) -> int:
         """Return how many tasks failed only because Spark ended them together with a failed one."""
@@ -344,11 +438,16 @@ class Job:
         """Return the real sizes of the exchanges that are written so far, partition by partition."""
         return edges(self.execution_graph, self._deployment.partition_bytes())
 
-    def _queries(self) -> list[tuple[str, QuerySeen]]:
-        """Return what is known of each query. This asks Spark, which never calls by itself."""
-        if not isinstance(self._deployment, StreamingDeployment):
-            return []
-        return [(self.sinks[index].name, seen) for index, seen in self._deployment.queries().items()]
+    def _queries(self) -> dict[int, QuerySeen]:
+        """Return what is known of each query by the index of its sink. This asks Spark, which never calls by itself."""
+        return self._deployment.queries() if isinstance(self._deployment, StreamingDeployment) else {}
+
+    def _by_vertex(self, queries: Mapping[int, QuerySeen]) -> dict[str, QuerySeen]:
+        """Return what is known of each query by the id of the job vertex in which it ends."""
+        ends = {
+            node.id: vertex.id for vertex in self.execution_graph.job_vertices for node in vertex.job_vertex.operators
+        }
+        return {ends[self.sinks[index].transformation_id]: seen for index, seen in queries.items()}
 
     def __repr__(self) -> str:
         return f"<Job {self.name}: {self.status}>"

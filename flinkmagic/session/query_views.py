@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import count, duration, magnitude, size
 from flinkmagic.display.queries import QueryFact, QueryView
 
 if TYPE_CHECKING:
-    from flinkmagic.deployment.streaming.query_progress import BatchProgress, BatchTasks, QuerySeen
+    from flinkmagic.deployment.streaming.query_progress import (
+        BatchMeasures,
+        BatchProgress,
+        BatchTasks,
+        QuerySeen,
+        SourceProgress,
+    )
 
 
 def query_view(name: str, seen: QuerySeen) -> QueryView:
     """Return the view of a query: its running batch, the last one, and their course over time."""
     if not seen.batches:
-        return QueryView(name, _doing(None, seen.tasks))
-    return QueryView(name, _doing(seen.batches[-1], seen.tasks), tuple(_facts(seen.batches)))
+        return QueryView(name, _doing(None, seen.tasks), tuple(_as_a_whole(seen)))
+    return QueryView(
+        name, _doing(seen.batches[-1], seen.tasks), (*_facts(seen.batches, seen.measures), *_as_a_whole(seen))
+    )
 
 
 def _doing(last: BatchProgress | None, tasks: BatchTasks) -> str:
@@ -30,7 +39,25 @@ def _doing(last: BatchProgress | None, tasks: BatchTasks) -> str:
     return f"{before}; {running}{failed}"
 
 
-def _facts(batches: Sequence[BatchProgress]) -> list[QueryFact]:
+def _as_a_whole(seen: QuerySeen) -> Iterator[QueryFact]:
+    """Yield what is known of the query as a whole."""
+    if seen.trigger:
+        yield QueryFact("trigger", seen.trigger)
+    if seen.checkpoint:
+        yield QueryFact("checkpoint", f"{seen.checkpoint}{_committed(seen.batches)}")
+    if seen.restarts:
+        yield QueryFact("restarts", str(seen.restarts))
+
+
+def _committed(batches: Sequence[BatchProgress]) -> str:
+    """Return how many batches the checkpoint has, and how long it took to write the last one into it."""
+    if not batches:
+        return ""
+    took = sum(batches[-1].phases_ms.get(phase, 0) for phase in ("walCommit", "commitOffsets", "commitBatch"))
+    return f", {count(batches[-1].batch + 1, 'batch', 'batches')}, the last in {duration(took)}"
+
+
+def _facts(batches: Sequence[BatchProgress], measures: BatchMeasures | None) -> list[QueryFact]:
     last = batches[-1]
 
     def fact(name: str, value: str, measure: Callable[[BatchProgress], float]) -> QueryFact:
@@ -41,6 +68,8 @@ def _facts(batches: Sequence[BatchProgress]) -> list[QueryFact]:
         fact("processing", f"{_rate(last.processing_rate)} rows/s", lambda batch: batch.processing_rate),
         fact("batch", duration(last.batch_ms), lambda batch: batch.batch_ms),
     ]
+    if last.output_rows is not None:
+        facts.append(fact("output", count(last.output_rows, "row"), lambda batch: float(batch.output_rows or 0)))
     facts += _phases(batches)
     if last.watermark:
         facts.append(QueryFact("watermark", last.watermark))
@@ -51,8 +80,40 @@ def _facts(batches: Sequence[BatchProgress]) -> list[QueryFact]:
         same = [other.operator for other in last.state[:index]].count(state.operator)
         name = f"state of {state.operator}" + (f" {same + 1}" if same else "")
         course = [batch.state[index].rows for batch in batches if index < len(batch.state)]
-        facts.append(QueryFact(name, f"{count(state.rows, 'row')}, {size(state.bytes)}", tuple(course)))
+        held = f"{count(state.rows, 'row')}, {size(state.bytes)}, {state.updated:,} changed"
+        facts.append(QueryFact(name, held, tuple(course)))
+        late = [float(batch.state[index].dropped) for batch in batches if index < len(batch.state)]
+        if any(late):
+            facts.append(QueryFact(f"dropped late by {name.removeprefix('state of ')}", _dropped(late), tuple(late)))
+        own = measures.watermarks[index] if measures is not None and index < len(measures.watermarks) else None
+        if own:
+            facts.append(QueryFact(f"watermark of {name.removeprefix('state of ')}", _instant(own)))
+    for index, source in enumerate(last.sources):
+        facts.append(QueryFact(f"source {index + 1}" if len(last.sources) > 1 else "source", _offsets(source)))
     return facts
+
+
+def _dropped(late: Sequence[float]) -> str:
+    return f"{count(int(late[-1]), 'row')}, {int(sum(late)):,} in {count(len(late), 'batch', 'batches')}"
+
+
+def _instant(ms: float) -> str:
+    """Return a time as Spark writes that of the query's watermark."""
+    return datetime.fromtimestamp(ms / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def _offsets(source: SourceProgress) -> str:
+    read = f"{source.description}: {_short(source.start or 'the beginning')} → {_short(source.end)}"
+    behind = source.latest not in ("", source.end)
+    return f"{read}; it has {_short(source.latest)}" if behind else read
+
+
+def _short(offset: str) -> str:
+    return offset if len(offset) <= _LONGEST else f"{offset[: _LONGEST - 1]}…"
+
+
+_LONGEST = 120
+"""Offsets of a source with many partitions are cut."""
 
 
 def _phases(batches: Sequence[BatchProgress]) -> list[QueryFact]:

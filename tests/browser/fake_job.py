@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flinkmagic.display import execution_view, job_view, regions_view, stream_view
+from flinkmagic.display.findings import FindingsView, FindingView
+from flinkmagic.display.measures import StageLink, VertexMeasures
 from flinkmagic.display.page import mime_bundle
-from flinkmagic.display.snapshot import STATE_NAMES, ErrorView, JobSnapshot, TaskView
+from flinkmagic.display.snapshot import STATE_NAMES, ErrorView, JobSnapshot, NodeView, TaskView
 from flinkmagic.display.widget import JobView
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
@@ -269,6 +271,54 @@ class FakeJob:
                     made[vertex, subtask] = replace(made[vertex, subtask], state=names[subtask], end_ms=now)
         self.show(states, made, began, status, errors or [])
 
+    def vertex(self, role: str) -> NodeView:
+        return next(node for node in self.view.view("job").nodes if node.role == role)
+
+    def findings(self) -> FindingsView:
+        """Two at the vertex that counts by name, and one at the join."""
+        counts, join = self.vertex("operator"), self.vertex("join")
+        skew = FindingView(
+            "skewed-partition", "measured",
+            "partition 4 of 4 has 31.2 times as much as the others: its task took 7.1 s, the median 420 ms",
+            "19.4 s of slots lost", "measured: the time for which slots idled after the vertex's other tasks",
+            "cell 3, line 6", f"by_line = {NAME}.orderBy(F.desc(\"count\"))", counts.vertex_id, counts.name,
+            "HashAggregate",
+            'df.groupBy("key", (F.rand() * 8).cast("int").alias("salt")).agg(...).groupBy("key").agg(...)',
+        )  # fmt: skip
+        spill = replace(
+            skew, rule="spill", certainty="likely", cost="1.2 s of slots lost", operator="",
+            what="1 task of 4 wrote 24.0 MiB of rows to disk that did not fit into memory",
+            estimate="estimated: the bytes on disk at 20 MB a second, at most the time of these tasks",
+            cure="%config FlinkMagics.parallelism = 16  # smaller partitions",
+        )  # fmt: skip
+        python = replace(
+            skew, rule="python-functions", certainty="possible", cost="640 ms of slots lost", where="cell 3, line 4",
+            code='late = late.join(carriers, "carrier")', vertex_id=join.vertex_id, vertex=join.name,
+            what="Python functions take 640 ms of the stage's 1.1 s, for 3.0 K rows, row by row",
+            operator="BatchEvalPython", estimate="measured: the time of Python workers", cure="F.upper(col)",
+        )  # fmt: skip
+        return FindingsView("of 12.0 s, 9.8 s is the critical path, 1.1 s the driver", (skew, spill, python))
+
+    def measures(self) -> dict[str, VertexMeasures]:
+        """The same time in each vertex; each operator has made as many rows as its number says."""
+        parts = {"computing": 5200.0, "Python": 2100.0, "sorting": 400.0, "shuffle read wait": 900.0,
+                 "garbage collection": 300.0, "serialization": 60.0, "scheduler delay": 240.0}  # fmt: skip
+        return {
+            node.vertex_id: VertexMeasures(
+                parts, (("spilled (disk)", "24.0 MiB"),),
+                {
+                    id: (
+                        ("number of output rows", f"{1000 * id:,}"), ("sort time", "400 ms"),
+                        ("peak memory", "64.0 MiB"),
+                    )
+                    for line in node.operators for id in line.node_ids
+                },
+                (("shuffle bytes written", "18.7 MiB"),),
+                (StageLink(f"stage {place}", f"http://127.0.0.1:9/stages/stage/?id={place}&attempt=0"),),
+            )
+            for place, node in enumerate(self.view.view("job").nodes)
+        }  # fmt: skip
+
     def show(
         self,
         states: dict[str, list[str]],
@@ -277,6 +327,7 @@ class FakeJob:
         status: str,
         errors: list[ErrorView] | None = None,
     ) -> None:
+        is_over = status == "FINISHED"
         flat = [state for names in states.values() for state in names]
         used = sum(state in ("RUNNING", "DEPLOYING") for state in flat)
         self.view.update(
@@ -284,5 +335,6 @@ class FakeJob:
                 self.graph.job_graph.name, status, time.time() * 1000 - began,
                 {vertex: bytes(map(STATE_NAMES.index, names)) for vertex, names in states.items()},
                 used, self.slots, began, (*self.earlier, *made.values()), tuple(errors or ()),
+                findings=self.findings() if is_over else None, measures=self.measures() if is_over else {},
             )
         )  # fmt: skip

@@ -187,11 +187,16 @@ class Notebook:
         saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return saved
 
-    def keep_screenshot(self, name: str) -> None:
-        """Write a picture of the page for people, where $FLINKMAGIC_SCREENSHOTS names a folder."""
+    @property
+    def screenshots(self) -> Path | None:
+        """Where pictures for people are kept: the folder that $FLINKMAGIC_SCREENSHOTS names."""
         folder = os.environ.get("FLINKMAGIC_SCREENSHOTS")
-        if folder:
-            self.page.screenshot(path=str(Path(folder) / f"{name}.png"))
+        return Path(folder) if folder else None
+
+    def keep_screenshot(self, name: str) -> None:
+        """Write a picture of the page for people, if there is a folder for it."""
+        if self.screenshots is not None:
+            self.page.screenshot(path=str(self.screenshots / f"{name}.png"))
 
     def foreign_requests(self) -> list[str]:
         """Addresses outside this machine that the page asked for."""

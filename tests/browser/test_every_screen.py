@@ -5,6 +5,7 @@ With $FLINKMAGIC_SCREENSHOTS each screen is kept as a picture, for people to loo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
 LOAD = f"%run {Path(__file__).with_name('fake_job.py')}"
 VIEW = ".flinkmagic-view"
-TABS = ("stream", "job", "execution", "regions", "timeline")
+TABS = ("stream", "job", "execution", "regions", "timeline", "findings")
 
 FAINT_WORDS = """
 () => {
@@ -203,6 +204,12 @@ def test_streams_show_their_batches_live_and_in_the_saved_picture(lab: Any, open
         page.evaluate(f"document.querySelector('{VIEW} .fm-queries').scrollIntoView({{block: 'end'}})")
         check(page)
         notebook.keep_screenshot(f"streams-{'dark' if dark else 'light'}")
+    page.locator(f"{VIEW} .fm-node", has_text="withWatermark").first.click()
+    page.wait_for_selector(f"{VIEW} .fm-details section.fm-found:has-text('rows read')")
+    read = page.locator(f"{VIEW} .fm-details section.fm-found td").first.inner_text()
+    assert re.fullmatch(r"[\d,]+ rows read, [\d,]+ written, [\d.]+ K?i?B", read), read
+    assert page.locator(f"{VIEW} [data-kind=findings]").is_hidden()
+    notebook.keep_screenshot("streams-details-dark")
     notebook.theme(False)
     page.locator(f"{VIEW} .fm-run").last.click()
     page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('CANCELED')")

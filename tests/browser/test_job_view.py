@@ -104,6 +104,83 @@ def test_every_tab_shows_its_graph(lab: Any, open_notebook: Callable[..., Any]) 
     assert page.locator(f"{VIEW} .fm-details").is_visible()
 
 
+def test_findings_have_a_tab_a_mark_and_lead_to_their_vertex(lab: Any, open_notebook: Callable[..., Any]) -> None:
+    lab.write("findings.ipynb", LOAD, "job = FakeJob(*delays())\njob.wait_drawn()\njob.view", "job.run(0.1)")
+    notebook = open_notebook("findings.ipynb")
+    page = notebook.page
+    tab = page.locator(f"{VIEW} [data-kind=findings]")
+    notebook.run_all()
+    ready(page)
+    wait_status(page, "FINISHED")
+    assert tab.inner_text() == "Findings (3)"
+    marks = page.locator(f"{VIEW} .fm-mark")
+    assert marks.count() == 2
+    marked = page.locator(f"{VIEW} .fm-node:has(.fm-mark)", has_text='groupBy("name")').last
+    assert marked.locator(".fm-mark text").text_content() == "2"
+    assert marked.locator(".fm-mark title").text_content().split("\n")[0] == (
+        "19.4 s of slots lost: partition 4 of 4 has 31.2 times as much as the others: "
+        "its task took 7.1 s, the median 420 ms"
+    )
+    tab.click()
+    found = page.locator(f"{VIEW} .fm-findings .fm-finding")
+    assert found.evaluate_all("all => all.map((one) => one.dataset.rule)") == [
+        "skewed-partition", "spill", "python-functions"
+    ]  # fmt: skip
+    assert page.locator(f"{VIEW} .fm-findings p").all_inner_texts() == [
+        "of 12.0 s, 9.8 s is the critical path, 1.1 s the driver"
+    ]
+    assert found.nth(2).locator(".fm-cure pre").inner_text() == "F.upper(col)"
+    assert found.nth(2).locator("small").first.inner_text() == "cell 3, line 4 · BatchEvalPython"
+    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    found.nth(2).locator("button:has-text('Copy')").click()
+    page.wait_for_selector(f"{VIEW} button:has-text('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == "F.upper(col)"
+    found.nth(2).locator(".fm-finding-what").click()
+    page.wait_for_selector(f"{VIEW} [data-kind=job][aria-selected=true]")
+    chosen = page.locator(f"{VIEW} .fm-node.fm-selected")
+    assert chosen.get_attribute("data-vertex") == found_vertex(notebook, 2)
+    details = page.locator(f"{VIEW} .fm-details")
+    assert details.locator(".fm-finding").evaluate_all("all => all.map((one) => one.dataset.rule)") == [
+        "python-functions"
+    ]
+    page.click(f"{VIEW} .fm-run")  # a run that begins has none
+    page.wait_for_function(f"document.querySelector('{VIEW} [data-kind=findings]').textContent === 'Findings'")
+    assert marks.count() == 0
+
+
+def found_vertex(notebook: Any, number: int) -> str:
+    return str(notebook.kernel_says(f"job.findings().found[{number}].vertex_id"))
+
+
+def test_where_the_time_of_a_vertex_went(lab: Any, open_notebook: Callable[..., Any]) -> None:
+    lab.write("time.ipynb", LOAD, "job = FakeJob(*delays())\njob.run(0.1)\njob.view")
+    notebook = open_notebook("time.ipynb")
+    page = notebook.page
+    notebook.run_all()
+    ready(page)
+    wait_status(page, "FINISHED")
+    card(page, "join(carriers").click()
+    time = page.locator(f"{VIEW} .fm-details .fm-time")
+    assert time.locator("h4").text_content() == "Where 9.2 s of its tasks went"
+    legend = {part.split(" ")[0]: part for part in time.locator(".fm-parts-legend span").all_inner_texts()}
+    assert list(legend.values()) == [
+        "computing 5.2 s", "Python 2.1 s", "sorting 400 ms", "shuffle read wait 900 ms", "garbage collection 300 ms",
+        "serialization 60 ms", "scheduler delay 240 ms",
+    ]  # fmt: skip
+    widths = time.locator(".fm-parts i").evaluate_all("all => all.map((one) => one.getBoundingClientRect().width)")
+    assert widths[0] / sum(widths) == pytest.approx(5.2 / 9.2, abs=0.01)
+    assert page.locator(f"{VIEW} .fm-details section.fm-found table").inner_text().split("\n") == [
+        "spilled (disk)\t24.0 MiB",
+        "shuffle bytes written\t18.7 MiB",
+    ]
+    link = time.locator("a")
+    assert link.get_attribute("href").startswith("http://127.0.0.1:9/stages/stage/?id=")
+    assert link.get_attribute("rel") == "noopener noreferrer"
+    operators = page.locator(f"{VIEW} .fm-details .fm-code li")
+    measured = operators.evaluate_all("all => all.map((one) => one.querySelectorAll('.fm-measures span').length)")
+    assert measured == [3] * len(measured)
+
+
 def test_keyboard(lab: Any, open_notebook: Callable[..., Any]) -> None:
     lab.write("keys.ipynb", LOAD, "job = FakeJob(*delays())\njob.view")
     notebook = open_notebook("keys.ipynb")

@@ -168,7 +168,7 @@ def test_a_run_that_is_over_leaves_pictures_of_all_tabs_also_in_a_copy(
         again = open_notebook(name)
         again.page.wait_for_selector(".jp-OutputArea:has-text('%flinkshow nap') details")
         assert again.page.locator("details > summary").all_inner_texts() == [
-            "Stream graph", "Job graph", "Execution graph", "Regions and slots", "Timeline"
+            "Stream graph", "Job graph", "Execution graph", "Regions and slots", "Timeline", "Findings (0)"
         ]  # fmt: skip
         again.page.click("details:has-text('Timeline') > summary")
         again.page.wait_for_function(

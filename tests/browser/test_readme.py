@@ -70,7 +70,7 @@ def test_the_cells_of_the_readme_run_as_they_stand(lab: Any, open_notebook: Call
     page.locator(f"{VIEW} .fm-node", has_text="by_hour.write").first.click()
     assert "by_hour.write" in page.locator(f"{VIEW} .fm-details .fm-code").inner_text()
     page.locator(f"{VIEW} .fm-node", has_text='where("dep_delay').first.click()
-    (found,) = [row.inner_text().split("\t") for row in page.locator(f"{VIEW} .fm-found tr").all()]
+    found, *_ = [row.inner_text().split("\t") for row in page.locator(f"{VIEW} .fm-found tr").all()]
     assert found[0] == "shuffle written"
     assert re.fullmatch(r"[\d.]+ K?i?B in 4 partitions; the widest, \d, has [\d.]+ K?i?B", found[1])
     notebook.keep_screenshot("readme-found")

@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("anywidget")
 
+from flinkmagic.display.findings import FindingsView
+from flinkmagic.display.measures import StageLink, VertexMeasures
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, TaskView
 from flinkmagic.display.widget import JobView
 from flinkmagic.errors.usage import JobFailedError
@@ -64,6 +66,42 @@ def test_tasks_are_merged_and_sent_less_often_than_states(made: Callable[..., Jo
     assert widget._tasks["n"] == 20_000, "sent a moment ago: 1.5 MB"
     widget.update(replace(snapshot, status="FINISHED"))
     assert widget._tasks["n"] == 20_001, "the end is sent immediately"
+
+
+def test_findings_are_sent_as_soon_as_somebody_has_looked(
+    made: Callable[..., JobView], snapshot: JobSnapshot, found: FindingsView
+) -> None:
+    widget = made()
+    widget.update(snapshot)
+    assert widget._findings == {}
+    widget.update(replace(snapshot, findings=found))
+    assert widget._findings["path"].startswith("of 12.0 s, ")
+    assert [one["vertex"] for one in widget._findings["found"]] == ["v3", "v3", "v5"]
+    assert widget._findings["found"][0]["mark"] == "19.4 s of slots lost: partition 6 of 8 has most rows"
+    widget.update(snapshot)
+    assert widget._findings == {}, "another run has begun"
+
+
+def test_measures_of_all_vertices_are_sent_in_the_end_and_before_those_of_the_selected_one(
+    made: Callable[..., JobView], snapshot: JobSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widget = made()
+    link = (StageLink("stage 4", "http://here/stages"), StageLink("stage 5", "javascript:alert(1)"))
+    measures = {id: VertexMeasures({"computing": 5.0}, operators={7: (("rows", "1"),)}, stages=link) for id in "ab"}
+    widget.update(replace(snapshot, measures=measures))
+    assert widget._measures == {}
+    widget.selected = "b"
+    assert widget._measures == {
+        "b": {
+            "parts": [["computing", 5.0]], "facts": [], "operators": {"7": [["rows", "1"]]}, "above": [],
+            "stages": [["stage 4", "http://here/stages"]],
+        }
+    }  # fmt: skip
+    widget.update(replace(snapshot, status="FINISHED", measures=measures))
+    assert list(widget._measures) == ["a", "b"]
+    monkeypatch.setattr("flinkmagic.display.widget._MOST_MEASURED", 1)
+    widget.selected = "a"
+    assert list(widget._measures) == ["a"]
 
 
 def test_buttons_call_back(made: Callable[..., JobView], snapshot: JobSnapshot) -> None:

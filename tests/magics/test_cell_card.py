@@ -150,6 +150,24 @@ class Watched:
         monkeypatch.setattr(cell_card.CellCard, "_begin", noted)
 
 
+def test_each_line_of_a_cell_is_shown_again_with_all_its_tabs(on) -> None:
+    number = on.shell.execution_count
+    on.run("n = g.count()\n\ng.write.json(f'{at}/out')")
+    cell = f"cell_{number}"
+    for one, line in list(cell_card.OPENABLE_LINES._held):
+        one.close_line(line)  # as when newer ones are opened
+    (bundle,) = on.run(f"%flinkshow {cell} --run 1").displays
+    for title in ("Stream graph", "Job graph", "Execution graph", "Regions and slots", "Timeline", "Findings (0)"):
+        assert f">{title}</summary>" in bundle["text/html"]
+    assert "line 1</div>" in bundle["text/html"]
+    (last,) = on.run(f"%flinkshow {cell}").displays
+    assert "line 3</div>" in last["text/html"]
+    assert "FINISHED" in last["text/plain"]
+    error = on.run(f"%flinkshow {cell} --run 7").error
+    assert (error.name, error.number, error.numbers) == (cell, 7, [1, 3])
+    assert type(on.run("%flinkshow cell_77").error).__name__ == "UnknownNameError"
+
+
 def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monkeypatch) -> None:
     watched = Watched(monkeypatch)
     monkeypatch.setattr(cell_card.OPEN_CARDS, "most", 2)
@@ -164,7 +182,7 @@ def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monk
     (line,) = first._lines.values()
     assert row["place"] == line.view.place
     assert line.view._frame["status"] == "FINISHED"
-    last = next(one for one in line.openable.draw()[0]["job"].nodes if one.role == "sink")
+    last = next(one for one in line.openable.draw().by_kind["job"].nodes if one.role == "sink")
     assert set(line.openable.draw()[1].states_of(last)) == {STATE_NAMES.index("FINISHED")}, "the action ran it"
     on.run("g.count()")
     on.run("g.count()")

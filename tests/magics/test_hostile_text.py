@@ -94,7 +94,8 @@ def hostile(kernel):
     "line",
     ["%flinkrun hostile", "%flinkgraph hostile", "%flinkgraph hostile --view stream", "%flinkgraph",
      "%flinkgraph hostile --view regions", "%flinkjobs", "%flinkjobs hostile --log", "%flinkjobs --retained",
-     "%flinksim hostile", "print(hostile.summary())"],
+     "%flinksim hostile", "print(hostile.summary())", "%flinkrun hostile\n%flinkjobs hostile --compare",
+     "%flinkjobs hostile --findings", "%flinkshow hostile --run 1"],
 )  # fmt: skip
 def test_a_magic_shows_text(hostile, line: str) -> None:
     cell = hostile.run(line)
@@ -126,6 +127,10 @@ def test_files_are_text(hostile, folder) -> None:
     check_svg((folder / "hostile.svg").read_text(encoding="utf-8"))
     check_text((folder / "hostile.txt").read_text(encoding="utf-8"))
     json.loads((folder / "hostile.json").read_text(encoding="utf-8"))
+    assert hostile.run("%flinkrun hostile\nhostile.jobs[-1].save_report('hostile.html')").status == "ok"
+    page = (folder / "hostile.html").read_text(encoding="utf-8")
+    check_text(page)
+    assert "<script" not in page
     dot = (folder / "hostile.dot").read_text(encoding="utf-8")
     check_text(dot.replace("\t", " "))
     # Outside of quoted strings there is nothing of the user's.

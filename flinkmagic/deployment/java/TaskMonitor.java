@@ -280,7 +280,9 @@ public class TaskMonitor extends SparkListener {
         line.append(metrics.memoryBytesSpilled()).append(',').append(metrics.diskBytesSpilled()).append(',');
         line.append(metrics.executorRunTime()).append(',').append(metrics.jvmGCTime()).append(',');
         line.append(metrics.resultSize()).append(',').append(metrics.shuffleReadMetrics().fetchWaitTime()).append(',');
-        line.append(metrics.shuffleWriteMetrics().writeTime() / 1000000L);
+        line.append(metrics.shuffleWriteMetrics().writeTime() / 1000000L).append(',');
+        line.append(metrics.executorDeserializeTime() + metrics.resultSerializationTime()).append(',');
+        line.append(metrics.peakExecutionMemory());
     }
 
     private String tagOf(Properties properties) {

@@ -38,6 +38,22 @@ class StateProgress:
     operator: str
     rows: int
     bytes: int
+    updated: int = 0
+    """How many rows the batch has changed."""
+    dropped: int = 0
+    """How many rows of the batch came too late: they are behind the watermark."""
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """What a batch has read of one source: from which offset to which, as Spark writes them."""
+
+    description: str
+    rows: int
+    start: str
+    end: str
+    latest: str
+    """The last one that the source had; empty if it does not say."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,9 @@ class BatchProgress:
     """How far the watermark was behind the greatest event time of the batch."""
     state: tuple[StateProgress, ...] = ()
     """By stateful operator."""
+    sources: tuple[SourceProgress, ...] = ()
+    output_rows: int | None = None
+    """The rows that the sink was given; None if it does not count them."""
 
     @classmethod
     def from_json(cls, text: str) -> BatchProgress:
@@ -71,7 +90,11 @@ class BatchProgress:
         watermark = str(times.get("watermark", "")).replace(_NO_WATERMARK, "")
         states = [
             StateProgress(
-                str(one.get("operatorName", "state")), int(one["numRowsTotal"]), int(one.get("memoryUsedBytes", 0))
+                str(one.get("operatorName", "state")),
+                int(one["numRowsTotal"]),
+                int(one.get("memoryUsedBytes", 0)),
+                int(one.get("numRowsUpdated", 0)),
+                int(one.get("numRowsDroppedByWatermark", 0)),
             )
             for one in told.get("stateOperators", [])
         ]
@@ -86,7 +109,46 @@ class BatchProgress:
             watermark=watermark,
             watermark_lag_ms=_behind(str(times.get("max", "")), watermark),
             state=tuple(states),
+            sources=tuple(map(_source, told.get("sources", []))),
+            output_rows=rows if (rows := int(told.get("sink", {}).get("numOutputRows", -1))) >= 0 else None,
         )
+
+
+def _source(told: Mapping[str, Any]) -> SourceProgress:
+    start, end, latest = (_offset(told.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
+    return SourceProgress(str(told.get("description", "")), int(told.get("numInputRows", 0)), start, end, latest)
+
+
+def _offset(told: Any) -> str:
+    """Return an offset as Spark's JSON has it: a number, or an object by topic and partition."""
+    return "" if told is None else told if isinstance(told, str) else json.dumps(told)
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """What one stage of a batch has read from its sources and written; an unknown value is None."""
+
+    rows_in: int | None = None
+    rows_out: int | None = None
+    bytes_out: int | None = None
+
+
+@dataclass(frozen=True)
+class BatchMeasures:
+    """What the stages of a batch have measured (``java/QueryWatch.java``)."""
+
+    batch: int
+    stages: tuple[StageProgress, ...]
+    """The last one first, then that below each shuffle, as they stand in the plan from left to right."""
+    watermarks: tuple[float | None, ...]
+    """Of the stateful operators, in the order of `BatchProgress.state`, in ms since the epoch; or None."""
+
+    @classmethod
+    def from_json(cls, text: str) -> BatchMeasures:
+        """Return what the driver has told."""
+        told = json.loads(text)
+        stages = [StageProgress(one.get("rowsIn"), one.get("rowsOut"), one.get("bytesOut")) for one in told["stages"]]
+        return cls(int(told["batch"]), tuple(stages), tuple(told["watermarks"]))
 
 
 @dataclass(frozen=True)
@@ -108,6 +170,13 @@ class QuerySeen:
 
     batches: tuple[BatchProgress, ...] = ()
     tasks: BatchTasks = NO_TASKS
+    measures: BatchMeasures | None = None
+    """Of one of its last batches."""
+    trigger: str = ""
+    """When Spark begins a batch, as Spark writes it."""
+    checkpoint: str = ""
+    """The folder of its checkpoint."""
+    restarts: int = 0
 
 
 class QueryProgress:
@@ -119,17 +188,24 @@ class QueryProgress:
         self._lock = threading.Lock()
         self._query: Any = None
         self._from = 0
+        self._measures: BatchMeasures | None = None
+        self._about = ("", "")
+        self._starts = 0
 
     def follow(self, java_query: Any) -> None:
         """Ask this start of the query from now on."""
         with self._lock:
             self._query, self._from = java_query, 0
+            self._starts += 1
+            self._about = ("", "")
 
     def seen(self) -> QuerySeen:
         """Return what is known after asking Spark for what is new."""
         with self._lock:
             tasks = NO_TASKS if self._query is None else self._ask()
-            return QuerySeen(tuple(self._batches), tasks)
+            return QuerySeen(
+                tuple(self._batches), tasks, self._measures, *self._about, restarts=max(self._starts - 1, 0)
+            )
 
     def end(self) -> None:
         """Ask for the last time, and let go of the query."""
@@ -142,12 +218,16 @@ class QueryProgress:
         sc = self._spark.sparkContext
         try:
             watch = CLASSES.shared_instance(sc._gateway, "QueryWatch")
-            tasks, *told = str(watch.seen(self._query, sc._jsc.sc(), self._from)).split(_SEPARATOR)
+            tasks, measures, *told = str(watch.seen(self._query, sc._jsc.sc(), self._from)).split(_SEPARATOR)
+            if self._about == ("", ""):
+                trigger, checkpoint = str(watch.about(self._query)).split(_SEPARATOR)
+                self._about = (trigger, checkpoint)
         except (Py4JError, OSError) as error:  # what is known stays, and the query is none the worse
             self._query = None
             if not is_gone(self._spark):
                 _LOG.warning("The progress of a query cannot be read: %s", error)
             return NO_TASKS
+        self._measures = BatchMeasures.from_json(measures) if measures else self._measures
         for text in told:
             batch = BatchProgress.from_json(text)
             # A batch that waits for rows is reported again and again, and so is the last one that was seen.

@@ -68,6 +68,8 @@ class TaskMetrics(NamedTuple):
     result_bytes: int
     fetch_wait_ms: int = 0
     shuffle_write_ms: int = 0
+    serialization_ms: int = 0
+    peak_memory_bytes: int = 0
 
     def without_output(self, bytes_out: int | None) -> TaskMetrics:
         """Return the metrics of a task that writes neither files nor a shuffle: Spark does not count its rows."""

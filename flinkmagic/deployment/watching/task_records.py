@@ -42,7 +42,7 @@ class TaskRecord(NamedTuple):
     end_ms: float | None = None
     """End by the same clocks; None while it runs."""
     rows_in: int | None = None
-    """Read from files and shuffles together. This and all down to `shuffle_write_ms`: None while it runs and if Spark
+    """Read from files and shuffles together. This and all down to `peak_memory_bytes`: None while it runs and if Spark
     did not report it."""
     rows_out: int | None = None
     bytes_in: int | None = None
@@ -53,10 +53,16 @@ class TaskRecord(NamedTuple):
     """Time on the executor."""
     gc_ms: int | None = None
     """The part of `run_ms` that garbage collection took."""
+    result_bytes: int | None = None
+    """What it sent to the driver: rows, or where its output is, and what it has measured."""
     fetch_wait_ms: int | None = None
     """The part of `run_ms` in which it waited for blocks of shuffles."""
     shuffle_write_ms: int | None = None
     """The part of `run_ms` in which it wrote shuffle files, without making the rows."""
+    serialization_ms: int | None = None
+    """The time on the executor, beside `run_ms`, in which the task was read, and its result written."""
+    peak_memory_bytes: int | None = None
+    """The most memory that its sorts, aggregates and joins held."""
     error: str = ""
     """Spark's error text; empty if there is none."""
     reason: str = ""
@@ -142,7 +148,6 @@ def _what_became_of_it(end: TaskEnded) -> dict[str, Any]:
     }
     if end.metrics is not None:
         known.update(end.metrics._asdict())
-        del known["result_bytes"]
     return known
 
 

@@ -23,11 +23,13 @@ class DetailsPane {
     this.root = h("aside.fm-details", { "aria-label": "Details of the selected vertex" }, h("div.fm-details-head", {}, this.heading, close), this.body);
   }
 
-  show(vertexId, frame, tasks, subtask) {
+  /** seen: the frame, the tasks, and what was found and measured at the vertex. */
+  show(vertexId, seen, subtask) {
     if (vertexId !== this.vertexId) this.metric = "state";
     if (subtask !== undefined) this.subtask = subtask;
     else if (vertexId !== this.vertexId) this.subtask = null;
-    Object.assign(this, { vertexId, frame, tasks });
+    Object.assign(this, { vertexId, seen, ...seen });
+    const { frame } = seen;
     const vertex = this.about.vertices[vertexId];
     const group = this.about.groups[vertexId];
     this.heading.textContent = vertex?.title ?? group?.title ?? "";
@@ -39,8 +41,10 @@ class DetailsPane {
       this.body,
       this.summary(vertex, states),
       ...this.errors(vertexId),
+      this.timeParts(),
+      ...this.found.map((one) => findingBox(one)),
       this.operators(vertex),
-      this.found(vertexId),
+      this.adapted(vertexId),
       this.spread(vertexId),
       this.subtasks(vertex, states),
       this.facts(vertex),
@@ -61,15 +65,35 @@ class DetailsPane {
       const item = h("li", {}, codeLine(line));
       const note = [line.where, line.call ? line.operator : "", line.variable && !line.code ? `→ ${line.variable}` : ""].filter(Boolean).join(" · ");
       if (note) item.append(h("small", {}, note));
+      const measures = line.ids.flatMap((id) => this.measured?.operators[id] ?? []);
+      if (measures.length) item.append(measuresLine(measures));
       if (line.text) item.append(h("details", {}, h("summary", {}, "Spark's words"), h("pre", {}, line.text)));
       list.append(item);
     }
     return h("section", {}, h("h4", {}, "Your lines and Spark's operators"), list);
   }
 
-  /** What the run has found out: how large the shuffle is, and what ran differently from the plan. */
-  found(vertexId) {
-    const facts = this.frame.facts?.[vertexId] ?? [];
+  /** Where the time of the vertex's tasks went, as one bar, and where Spark's UI shows its stage. */
+  timeParts() {
+    const { parts = [], stages = [] } = this.measured ?? {};
+    const total = parts.reduce((sum, [, ms]) => sum + ms, 0);
+    if (!total) return null;
+    const bar = h("div.fm-parts", { role: "img", "aria-label": parts.map(([name, ms]) => `${name} ${showDuration(ms)}`).join(", ") });
+    const legend = h("div.fm-parts-legend");
+    for (const [name, ms] of parts) {
+      const color = `background: ${this.look.parts[name]}`;
+      const share = `${Math.round((100 * ms) / total)} %`;
+      bar.append(h("i", { style: `${color}; flex-grow: ${ms / total}`, title: `${name}: ${showDuration(ms)}, ${share}` }));
+      legend.append(h("span", { "data-part": name }, h("i", { style: color }), `${name} `, h("b", {}, showDuration(ms))));
+    }
+    const links = stages.map(([words, url]) => h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, words));
+    const link = links.length ? h("p.fm-links", {}, "In Spark's UI: ", ...links.flatMap((one, i) => (i ? [", ", one] : [one]))) : null;
+    return h("section.fm-time", {}, h("h4", {}, `Where ${showDuration(total)} of its tasks went`), bar, legend, link);
+  }
+
+  /** What the run has found out: how large the shuffle is, what ran differently from the plan, what the stage measured. */
+  adapted(vertexId) {
+    const facts = [...(this.frame.facts?.[vertexId] ?? []), ...(this.measured?.facts ?? []), ...(this.measured?.above ?? [])];
     if (!facts.length) return null;
     const rows = facts.map(([name, value]) => h("tr", {}, h("th", {}, name), h("td", {}, value)));
     return h("section.fm-found", {}, h("h4", {}, "Found while it ran"), h("table.fm-facts", {}, ...rows));
@@ -101,7 +125,7 @@ class DetailsPane {
     for (const [key, { title }] of Object.entries(METRICS)) {
       const pick = () => {
         this.metric = key;
-        this.show(this.vertexId, this.frame, this.tasks);
+        this.show(this.vertexId, this.seen);
       };
       switcher.append(h("button", { type: "button", "aria-pressed": String(this.metric === key), onclick: pick }, title));
     }
@@ -160,7 +184,7 @@ class DetailsPane {
   pick(subtask) {
     this.subtask = this.subtask === subtask ? null : subtask;
     this.onPick(this.vertexId, this.subtask);
-    this.show(this.vertexId, this.frame, this.tasks, this.subtask);
+    this.show(this.vertexId, this.seen, this.subtask);
   }
 
   /** One line per subtask, its earlier attempts below; if there are many, the failed, repeated and slowest ones. */
@@ -233,6 +257,11 @@ class DetailsPane {
     });
     return [h("p", {}, plural(group.members.length, "job vertex").replace(/vertexs$/, "vertices"), " drawn as one. Choose one to see it in the whole graph."), h("ul.fm-members", {}, ...items)];
   }
+}
+
+/** What an operator has measured, in Spark's words. */
+function measuresLine(facts) {
+  return h("div.fm-measures", {}, ...facts.map(([name, value]) => h("span", {}, `${name} `, h("b", {}, value))));
 }
 
 /** The user's line with the user's call in bold; the call alone, or the operator, if there is no line. */

@@ -94,6 +94,32 @@ class GraphPane {
     if (subtasks) this.paintSubtasks(subtasks, decodeStates(states));
   }
 
+  /** Put a sign on what has lost time (nodes.py draws the same in saved pictures). found: findings by vertex. */
+  markFound(found) {
+    for (const [id, card] of this.cards) {
+      const ids = this.about.groups[id]?.members ?? (id === card.dataset.vertex ? [id] : []);
+      const lines = ids.flatMap((each) => found.get(each) ?? []).map((one) => one.mark);
+      const text = lines.join("\n");
+      const old = card.querySelector(".fm-mark");
+      if ((old?.querySelector("title").textContent ?? "") === text) continue;
+      old?.remove();
+      if (lines.length) card.append(this.sign(card, lines.length, text));
+    }
+  }
+
+  sign(card, count, text) {
+    const { icon, width } = this.look.mark;
+    const left = Number(card.querySelector(".fm-border").getAttribute("width")) - width - 14;
+    const title = svgElement("title");
+    title.textContent = text;
+    const number = svgElement("text", { x: width - 7, y: 11.3, "font-size": 10.5, "font-weight": 700, "text-anchor": "end", class: "fm-mark-ink" });
+    number.textContent = count;
+    const sign = svgElement("g", { class: "fm-mark", transform: `translate(${left} -10)` });
+    sign.append(title, svgElement("rect", { width, height: 15, rx: 7.5, class: "fm-mark-pill" }),
+      svgElement("path", { d: icon, "fill-rule": "evenodd", class: "fm-mark-ink" }), number);
+    return sign;
+  }
+
   paintSubtasks(group, codes) {
     for (const chip of group.querySelectorAll(".fm-subtask")) {
       const state = this.look.names[codes[chip.dataset.part]];

@@ -7,6 +7,7 @@ const TABS = [
   ["execution", "Execution graph"],
   ["regions", "Regions and slots"],
   ["timeline", "Timeline"],
+  ["findings", "Findings"],
 ];
 const NARROW = 760;
 const TOUCH_MS = 15000;
@@ -23,6 +24,7 @@ class JobView {
     this.graphs = Object.fromEntries(["stream", "job", "execution", "regions"].map((kind) => [kind, new GraphPane(shared)]));
     this.slots = new SlotsPane(shared);
     this.timeline = new TimelinePane(shared);
+    this.findings = new FindingsPane({ onShow: (id) => this.showVertex(id) });
     this.details = new DetailsPane({
       about: this.about,
       look: this.look,
@@ -123,6 +125,8 @@ class JobView {
     this.unhook = [];
     on("_frame", () => this.frameChanged());
     on("_tasks", () => this.tasksChanged());
+    on("_findings", () => this.findingsChanged());
+    on("_measures", () => this.refresh());
     on("tab", () => this.openTab());
     on("selected", () => this.selectedChanged());
     for (const kind of ["stream", "job", "execution", "regions", "collapsed"]) on(`_${kind}`, () => this.openTab());
@@ -148,7 +152,7 @@ class JobView {
       button.setAttribute("aria-selected", String(is));
       button.tabIndex = is ? 0 : -1;
     }
-    this.tools.classList.toggle("fm-off", tab === "timeline");
+    this.tools.classList.toggle("fm-off", !(tab in this.graphs));
     this.legend.hidden = false;
     this.collapse.hidden = tab !== "job" || !this.about.collapsible;
     this.collapse.setAttribute("aria-pressed", String(this.collapsed));
@@ -156,6 +160,7 @@ class JobView {
       replaceChildren(this.stage, this.timeline.root);
       return this.timeline.update(this.frame ?? this.model.get("_frame"), this.tasks);
     }
+    if (tab === "findings") return replaceChildren(this.stage, this.findings.root);
     const pane = this.graphs[tab];
     const picture = this.model.get(tab === "job" && this.collapsed ? "_collapsed" : `_${tab}`);
     if (!picture?.tree) {
@@ -166,6 +171,7 @@ class JobView {
     this.heighten(picture);
     pane.show(picture);
     pane.paint(this.frame ?? this.model.get("_frame"));
+    pane.markFound(this.findings.byVertex);
     pane.mark(this.model.get("selected"));
     if (tab === "regions") this.slots.update(this.frame ?? this.model.get("_frame"), this.tasks);
   }
@@ -206,6 +212,16 @@ class JobView {
     replaceChildren(this.errors, ...(this.frame.errors ?? []).map(errorBox));
     this.tick();
     this.graph?.paint(this.frame);
+    this.findingsChanged();
+  }
+
+  /** Show what lost time: in its tab, in the tab's title, and as marks on the vertices. */
+  findingsChanged() {
+    this.findings.update(this.model.get("_findings"), this.frame);
+    const tab = this.tabs.querySelector("[data-kind=findings]");
+    tab.textContent = this.findings.title;
+    tab.hidden = Boolean(this.frame.queries?.length); // nothing is looked for in streams
+    this.graph?.markFound(this.findings.byVertex);
     this.refresh();
   }
 
@@ -218,7 +234,12 @@ class JobView {
     const tab = this.model.get("tab");
     if (tab === "timeline") this.timeline.update(this.liveFrame(), this.tasks);
     if (tab === "regions") this.slots.update(this.frame, this.tasks);
-    if (this.model.get("selected")) this.details.show(this.model.get("selected"), this.frame, this.tasks);
+    if (this.model.get("selected")) this.showDetails(this.model.get("selected"));
+  }
+
+  showDetails(id, subtask) {
+    const [found, measured] = [this.findings.byVertex.get(id) ?? [], this.model.get("_measures")?.[id]];
+    this.details.show(id, { frame: this.frame, tasks: this.tasks, found, measured }, subtask);
   }
 
   liveFrame() {
@@ -261,11 +282,18 @@ class JobView {
     }
     this.subtask = subtask;
     if (this.model.get("selected") === id) {
-      if (id && subtask != null) this.details.show(id, this.frame, this.tasks, subtask);
+      if (id && subtask != null) this.showDetails(id, subtask);
       return;
     }
     this.model.set("selected", id);
     this.model.save_changes();
+  }
+
+  /** Select a vertex in the job graph, and bring it into sight. */
+  showVertex(id) {
+    this.open("job");
+    if (this.model.get("selected") === id) this.selectedChanged();
+    else this.select(id, null, { open: !this.graph.card(id) });
   }
 
   selectedChanged() {
@@ -274,7 +302,7 @@ class JobView {
     this.root.classList.toggle("fm-with-details", Boolean(id));
     if (!id) return this.details.root.remove();
     if (!this.details.root.isConnected) this.main.append(this.details.root);
-    this.details.show(id, this.frame, this.tasks, this.subtask ?? null);
+    this.showDetails(id, this.subtask ?? null);
     const card = this.graph?.card(id);
     if (card) requestAnimationFrame(() => this.graph?.reveal(card));
   }

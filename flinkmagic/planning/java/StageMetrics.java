@@ -15,6 +15,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.util.AccumulatorV2;
 import scala.Tuple2;
 import scala.collection.Iterator;
@@ -34,17 +35,20 @@ public class StageMetrics {
      * @param numbers those of the stage's operators, separated by commas
      * @param top what is above them, an exchange or a write's command, as it was planned: its metrics have the name
      *     `top`; null if there is nothing
+     * @return also, under `words`, what Spark's UI calls each metric, and of which kind it is
      */
     public byte[] of(PlanReader reader, PlanRebuilder rebuilder, String numbers, SparkPlan top) throws Exception {
         Map<String, Object> answer = new LinkedHashMap<String, Object>();
+        Map<String, Object> words = new LinkedHashMap<String, Object>();
         for (String number : numbers.split(",")) {
             if (number.length() > 0) {
-                answer.put(number, facts(ran(rebuilder, reader.node(Integer.parseInt(number)))));
+                answer.put(number, facts(ran(rebuilder, reader.node(Integer.parseInt(number))), words));
             }
         }
         if (top != null) {
-            answer.put("top", facts(ran(rebuilder, top)));
+            answer.put("top", facts(ran(rebuilder, top), words));
         }
+        answer.put("words", words);
         ByteArrayOutputStream deflated = new ByteArrayOutputStream();
         DeflaterOutputStream out = new DeflaterOutputStream(deflated);
         out.write(JSON.writeValueAsBytes(answer));
@@ -61,14 +65,17 @@ public class StageMetrics {
         return ran instanceof ReusedExchangeExec ? ((ReusedExchangeExec) ran).child() : ran;
     }
 
-    private static Map<String, Object> facts(SparkPlan plan) {
+    private static Map<String, Object> facts(SparkPlan plan, Map<String, Object> words) {
         Map<String, Object> facts = new LinkedHashMap<String, Object>();
         Iterator metrics = plan.metrics().iterator();
         while (metrics.hasNext()) {
             Tuple2 each = (Tuple2) metrics.next();
-            Number value = (Number) ((AccumulatorV2) each._2()).value();
+            AccumulatorV2 metric = (AccumulatorV2) each._2();
+            Number value = (Number) metric.value();
             if (value.longValue() > 0) {
                 facts.put((String) each._1(), value);
+                String called = metric.name().isDefined() ? (String) metric.name().get() : (String) each._1();
+                words.put((String) each._1(), new String[] {called, ((SQLMetric) each._2()).metricType()});
             }
         }
         if (plan instanceof FileSourceScanExec) {

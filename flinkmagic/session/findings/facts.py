@@ -75,6 +75,8 @@ class VertexFacts:
     above: OperatorFacts | None = None
     """The exchange, with the line that asked for it, through which its rows go; it has the metrics of a write's
     command, too."""
+    words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What Spark calls the metrics of its operators (`StageMetrics.words`)."""
 
     @cached_property
     def tasks(self) -> tuple[TaskRecord, ...]:

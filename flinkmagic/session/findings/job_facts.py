@@ -116,6 +116,7 @@ def vertex_facts(
         attempts=tuple(attempts),
         written=written,
         above=None if above is None else _facts(own, above, metrics.top),
+        words=metrics.words,
     )
 
 

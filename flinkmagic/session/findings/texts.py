@@ -1,4 +1,4 @@
-"""Writes findings and the critical path as text, and as JSON for programs."""
+"""Writes findings and the critical path as text, for views, and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from flinkmagic.amounts import duration
+from flinkmagic.display.findings import FindingsView, FindingView
 from flinkmagic.session.findings.critical_path import CriticalPath
 from flinkmagic.session.findings.finding import Finding
 
@@ -31,6 +32,27 @@ def findings_text(name: str, findings: Sequence[Finding], path: CriticalPath | N
         lines.append(f"     cost: {duration(1000 * one.cost_s)} of slots ({one.estimate})")
         lines.append(f"     try: {one.cure}")
     return "\n".join(lines)
+
+
+def findings_view(findings: Sequence[Finding], path: CriticalPath | None) -> FindingsView:
+    """Return the same in words, as views show it."""
+    found = tuple(
+        FindingView(
+            rule=one.rule,
+            certainty=one.certainty,
+            what=one.what,
+            cost=f"{duration(1000 * one.cost_s)} of slots lost",
+            estimate=one.estimate,
+            where=one.where,
+            code=one.code,
+            vertex_id=one.vertex_id,
+            vertex=one.vertex,
+            operator=one.operator,
+            cure=one.cure,
+        )
+        for one in findings
+    )
+    return FindingsView("" if path is None else str(path), found, "" if found else f"Found: {NOTHING_FOUND}.")
 
 
 def findings_json(name: str, findings: Sequence[Finding], path: CriticalPath | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import threading
 import time
@@ -84,6 +85,7 @@ def test_a_query_that_raises_in_its_third_batch_resumes_with_exact_counts(spark,
     assert failure.root.error.where.endswith(f"line {program.streams[0].location.line}")
     # Two batches had been committed: the second start goes on with the third.
     assert query.recentProgress[0]["batchId"] == 2
+    assert {fact.name: fact.value for fact in job.snapshot().queries[0].facts}["restarts"] == "1"
     assert own_folders() == before
 
 
@@ -225,6 +227,17 @@ def test_the_batches_of_a_query_are_seen_as_they_end(spark, tmp_path) -> None:
     assert facts["state of stateStoreSave"].value.startswith("3 rows, ")
     assert facts["state of stateStoreSave"].course[:3] == (3, 3, 3)
     assert any("state of stateStoreSave" in line for line in job.report())
+    assert facts["output"].value == "3 rows"
+    assert facts["trigger"].value == "ProcessingTimeTrigger(0)"
+    assert "batches, the last in " in facts["checkpoint"].value
+    assert facts["source"].value.startswith(f"FileStreamSource[file:{folder}]: ")
+    assert "restarts" not in facts
+    # What each vertex has read and written, of one batch that has ended.
+    source, sink = (job.snapshot().facts[vertex.id] for vertex in job.execution_graph.job_vertices)
+    ((batch, mapped),), ((same, written),) = source, sink
+    assert batch == same
+    assert re.fullmatch(r"(10 rows read, 3|0 rows read, 0) written, \d+ B", mapped), mapped
+    assert re.fullmatch(r"(3|0) rows read, 3 written", written), written
     job.cancel()
     assert job.wait(30) is JobStatus.CANCELED
     assert job.progress()["seen"][:3] == seen[:3]
@@ -264,6 +277,13 @@ def test_the_tasks_of_the_running_batch_are_seen_and_late_rows_move_the_watermar
     assert batch.watermark == "1970-01-01T00:00:17.000Z"
     assert batch.watermark_lag_ms == 12_000.0
     assert facts["watermark lag"].course[:2] == (12_000.0, 12_000.0)  # the first batch had no watermark yet
+    assert "watermark of stateStoreSave" in facts
+    assert not any(name.startswith("dropped late") for name in facts)
+    (Path(folder) / "late.csv").write_text("3\n")
+    query.processAllAvailable()
+    facts = {fact.name: fact for fact in job.snapshot().queries[0].facts}
+    assert sum(facts["dropped late by stateStoreSave"].course) == 1.0
+    assert facts["watermark of stateStoreSave"].value == "1970-01-01T00:00:27.000Z"
     job.cancel()
     assert job.wait(30) is JobStatus.CANCELED
     assert job.report()[1].startswith("  ⊘ gated: memory, update")
