@@ -1,0 +1,189 @@
+"""Brings shuffles of earlier jobs up to date from files that were added since.
+
+1. A shuffle can be brought up to date if the same plan has written it under the same settings and with the same code,
+   if all files of that time are still what they were, and if what its operators make of the added files can be put
+   beside what is there (``AppendedRows.java``). What reads it then reads both, partition by partition.
+2. What is above operators that need all rows (the second half of an aggregation, a window, a sort) is computed whole,
+   of inputs that were brought up to date.
+3. Each refresh leaves one more shuffle to be read. After `MOST_PARTS` the rows are computed in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from flinkmagic.errors.actions import other_file
+from flinkmagic.reuse.map_outputs import MapOutputs
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+    from flinkmagic.planning.stage_handles import StageHandle
+    from flinkmagic.planning.stage_results import StageResult
+    from flinkmagic.reuse.result_keys import OpenKey, ResultKey, ResultKeys
+    from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults
+
+MOST_PARTS = 16
+"""Of so many shuffles a retained one may consist."""
+
+TOO_MANY_PARTS = f"it was brought up to date {MOST_PARTS - 1} times"
+
+
+class ShufflePart(NamedTuple):
+    """A shuffle that has a part of the rows of one."""
+
+    exchange: JavaObject
+    """As it ran."""
+    states: JavaObject
+    """The lists of files from which the rows of this part and those before it are, as `ResultKeys.states` returns them."""
+
+
+@dataclass(frozen=True)
+class AppendableShuffle:
+    """A retained shuffle that may be brought up to date."""
+
+    open_key: str
+    """As `OpenKey.digest`."""
+    parts: tuple[ShufflePart, ...]
+    """Oldest first."""
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """A shuffle that is brought up to date."""
+
+    former: RetainedResult
+    files: int
+    """How many files were added."""
+    open_key: OpenKey
+
+    @property
+    def parts(self) -> tuple[ShufflePart, ...]:
+        """What is there of it."""
+        assert self.former.appendable is not None
+        return self.former.appendable.parts
+
+    def bytes_with(self, added: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        """Return the bytes of each partition, with those that were added."""
+        before = self.former.bytes_by_partition
+        if before is None or added is None:
+            return added or before
+        return tuple(map(sum, zip(before, added, strict=True)))
+
+    def with_added(self, exchange: JavaObject, states: JavaObject) -> AppendableShuffle:
+        """Return all of it, with the exchange that has written what was added."""
+        parts = (*self.parts, ShufflePart(exchange, states))
+        if exchange.shuffleDependency().rdd().getNumPartitions() == 0:  # what was added is filtered out
+            parts = (*self.parts[:-1], ShufflePart(self.parts[-1].exchange, states))
+        return AppendableShuffle(self.open_key.digest, parts)
+
+
+class AppendRefresh:
+    """What one job brings up to date.
+
+    Parameters
+    ----------
+    graph : str
+        The job's graph.
+    of_session : bool
+        Whether it may use what other graphs have left for the session.
+    """
+
+    def __init__(
+        self, sc: SparkContext, store: RetainedResults, keys: ResultKeys, graph: str, *, of_session: bool
+    ) -> None:
+        self._outputs = MapOutputs(sc)
+        self._store, self._keys, self._graph, self._of_session = store, keys, graph, of_session
+        self._offered: dict[StageHandle, tuple[StageResult, Refreshed]] = {}
+        self._used: list[tuple[StageResult, ResultKey, AppendableShuffle]] = []
+        self.refreshed: Mapping[StageHandle, Refreshed] = {}
+        """What is brought up to date, once that is decided."""
+        self.reasons: dict[str, str] = {}
+        """By the name of a stage, why its rows are computed in full, although files were only added."""
+
+    def offer(self, result: StageResult, key: ResultKey, changed_file: Callable[[tuple[int, ...]], str]) -> None:
+        """Look for earlier rows of a stage that has none with its key.
+
+        Parameters
+        ----------
+        changed_file : callable
+            `ResultKeys.changed_file`.
+        """
+        if result.appended is None or result.handle.tasks == 0 or not key.files:
+            return
+        known = self._store.appendable(self._graph, of_session=self._of_session)
+        open_key = self._keys.open_of(result.plan, key, *result.names) if known else None
+        if open_key is None:
+            return
+        found: list[tuple[int, RetainedResult, JavaObject]] = []
+        for former in known:
+            assert former.appendable is not None
+            if former.appendable.open_key != open_key.digest or not former.is_there():
+                continue
+            growth = self._keys.growth(open_key, former.appendable.parts[-1].states)
+            if growth.added is not None:
+                found.append((growth.files, former, growth.added))
+            elif growth.changed:
+                self.reasons[result.handle.name] = other_file(growth.changed)
+        if not found or changed_file(key.files):
+            return
+        files, former, added = min(found, key=lambda one: one[0])
+        assert former.appendable is not None
+        if len(former.appendable.parts) >= MOST_PARTS:
+            self.reasons[result.handle.name] = TOO_MANY_PARTS
+            return
+        self.reasons.pop(result.handle.name, None)
+        self._offered[result.handle] = result, Refreshed(former, files, open_key)
+        result.appended.know(list(self._digests(open_key, former.appendable)), added)
+
+    def use(self, result: StageResult, key: ResultKey, entry: RetainedResult) -> None:
+        """Let a stage that is not run consist of several shuffles, as it was left."""
+        if result.appended is None or entry.appendable is None:
+            return
+        self._used.append((result, key, entry.appendable))
+        self._follow(result, entry.appendable.parts[:-1])
+
+    def decide(self) -> None:
+        """Decide what is brought up to date."""
+        if not self._offered:
+            return
+        for result, key, shuffle in self._used:
+            open_key = self._keys.open_of(result.plan, key, *result.names)
+            if open_key is not None and result.appended is not None:
+                result.appended.know(list(self._digests(open_key, shuffle)), None)
+        refreshed = {}
+        for handle, (result, one) in self._offered.items():
+            assert result.appended is not None
+            why = result.appended.decide()
+            if not why:
+                self._follow(result, one.parts)
+                handle.added_files = one.files
+                refreshed[handle] = one
+            elif result.appended.reads_added:
+                self.reasons[handle.name] = why
+        self.refreshed = refreshed
+
+    def _digests(self, open_key: OpenKey, shuffle: AppendableShuffle) -> Iterator[JavaObject]:
+        return (self._keys.digests(open_key, part.states) for part in shuffle.parts)
+
+    def _follow(self, result: StageResult, parts: tuple[ShufflePart, ...]) -> None:
+        if parts and result.appended is not None:
+            exchanges = [part.exchange for part in parts]
+            sizes = [self._outputs.statistics(one.shuffleDependency()) for one in exchanges]
+            result.appended.follow(exchanges, sizes)
+
+    def appendable(self, result: StageResult, key: ResultKey, keys: ResultKeys) -> AppendableShuffle | None:
+        """Return what later jobs need to bring a stage's rows up to date, once it has run; None if they cannot."""
+        if result.appended is None:
+            return None
+        open_key = keys.open_of(result.plan, key, *result.names)
+        exchange = result.computed()
+        if open_key is None or exchange is None:
+            return None
+        states, one = keys.states(open_key), self.refreshed.get(result.handle)
+        if one is not None:
+            return one.with_added(exchange, states)
+        return AppendableShuffle(open_key.digest, (ShufflePart(exchange, states),))
