@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from flinkmagic.errors.actions import other_file
@@ -47,7 +47,7 @@ class AppendableShuffle:
 
     open_key: str
     """As `OpenKey.digest`."""
-    parts: tuple[ShufflePart, ...]
+    parts: tuple[ShufflePart, ...] = field(repr=False)
     """Oldest first."""
 
 

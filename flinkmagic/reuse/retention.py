@@ -181,7 +181,8 @@ class Retention:
         self._leave_out(planned, vertex_of)
         written = set() if self._full else self._written(planned, vertex_of, keys, changed_file)
         finished = _not_needed(graph, found.keys() | written)
-        self._drop_former({entry.key for _, entry in found.values()})
+        formers = {one.former.key for one in refresh.refreshed.values()}  # if this job fails, the next one needs them
+        self._drop_former(formers | {entry.key for _, entry in found.values()})
         results = {vertex: entry for vertex, (_, entry) in found.items()}
         refreshed = {
             vertex_of[handle]: one for handle, one in refresh.refreshed.items() if vertex_of[handle] not in finished
@@ -372,9 +373,9 @@ class Retention:
             computed, facts = result.computed(), {}
             if appendable is not None:
                 computed = appendable.parts[-1].exchange
-                facts["is_there"] = self._are_there([part.exchange for part in appendable.parts])
+                facts["is_there"] = self._are_there([part.exchange.shuffleDependency() for part in appendable.parts])
             elif result.handle.is_map_stage:
-                facts["is_there"] = self._are_there([computed])
+                facts["is_there"] = self._are_there([result.handle.make()])
             if bytes_by_partition is not None:
                 size = sum(bytes_by_partition)
             else:
@@ -395,14 +396,14 @@ class Retention:
             seconds=seconds,
             of_action=self._of_action,
             durable_key=durable_key,
+            appendable=appendable,
             **facts,
         )
         self._store.add(retained)
         if self._durable is not None:
             self._durable.store_later(retained)
 
-    def _are_there(self, exchanges: Sequence[Any]) -> Callable[[], bool]:
-        dependencies = [exchange.shuffleDependency() for exchange in exchanges]
+    def _are_there(self, dependencies: Sequence[Any]) -> Callable[[], bool]:
         tasks, outputs = [one.rdd().getNumPartitions() for one in dependencies], MapOutputs(self._sc)
         return lambda: all(map(outputs.are_complete, dependencies, tasks))
 

@@ -28,7 +28,7 @@ public class AddedFiles implements InvocationHandler {
     private final FileIndex all;
     private final Set added;
 
-    private AddedFiles(FileIndex all, Set added) {
+    public AddedFiles(FileIndex all, Set added) {
         this.all = all;
         this.added = added;
     }
