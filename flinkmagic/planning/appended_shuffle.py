@@ -73,6 +73,6 @@ class AppendedShuffle:
         return ""
 
     @property
-    def reads_added(self) -> bool:
-        """Whether the stage reads added files itself."""
-        return bool(self._rows().readsAdded(self._plan))
+    def is_notable(self) -> bool:
+        """Whether it costs much to compute all of it: if its stage reads added files itself, or joins."""
+        return bool(self._rows().isNotable(self._plan))

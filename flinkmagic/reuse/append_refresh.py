@@ -154,7 +154,7 @@ class AppendRefresh:
             open_key = self._keys.open_of(result.plan, key, *result.names)
             if open_key is not None and result.appended is not None:
                 result.appended.know(list(self._digests(open_key, shuffle)), None)
-        refreshed = {}
+        refreshed, above = {}, dict[str, str]()
         for handle, (result, one) in self._offered.items():
             assert result.appended is not None
             why = result.appended.decide()
@@ -162,8 +162,11 @@ class AppendRefresh:
                 self._follow(result, one.parts)
                 handle.added_files = one.files
                 refreshed[handle] = one
-            elif result.appended.reads_added:
-                self.reasons[handle.name] = why
+            else:
+                reasons = self.reasons if result.appended.is_notable else above
+                reasons[handle.name] = why
+        if not refreshed and not self.reasons:
+            self.reasons.update(list(above.items())[:1])
         self.refreshed = refreshed
 
     def _digests(self, open_key: OpenKey, shuffle: AppendableShuffle) -> Iterator[JavaObject]:

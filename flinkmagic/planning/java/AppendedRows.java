@@ -88,6 +88,7 @@ public class AppendedRows {
             former.isDecided = true;
             Walk walk = new Walk(former);
             former.reason = walk.exchange(plan);
+            former.isNotable = walk.isAtJoin || walk.reads((SparkPlan) plan.children().head());
             if (former.reason == null) {
                 plans.append(walk.scans, walk.without, walk.since);
             }
@@ -95,9 +96,9 @@ public class AppendedRows {
         return former.reason;
     }
 
-    /** Whether the stage below an exchange reads added files itself. */
-    public boolean readsAdded(SparkPlan plan) throws Exception {
-        return new Walk((Former) formers.get(plan)).reads((SparkPlan) plan.children().head());
+    /** Whether a stage that computes all costs much: one that reads added files itself, or that joins. */
+    public boolean isNotable(SparkPlan plan) {
+        return ((Former) formers.get(plan)).isNotable;
     }
 
     /** What is there of an exchange. */
@@ -105,6 +106,7 @@ public class AppendedRows {
         ArrayList states;
         IdentityHashMap added;
         boolean isDecided = false;
+        boolean isNotable = false;
         String reason;
     }
 
@@ -116,6 +118,8 @@ public class AppendedRows {
         final IdentityHashMap<SparkPlan, Set> scans = new IdentityHashMap<SparkPlan, Set>();
         final IdentityHashMap<SparkPlan, SparkPlan> without = new IdentityHashMap<SparkPlan, SparkPlan>();
         final IdentityHashMap<SparkPlan, Integer> since = new IdentityHashMap<SparkPlan, Integer>();
+
+        boolean isAtJoin = false;
 
         Walk(Former own) {
             this.own = own;
@@ -233,6 +237,7 @@ public class AppendedRows {
             SparkPlan left = (SparkPlan) join.left();
             SparkPlan right = (SparkPlan) join.right();
             boolean isLeft = grows(left);
+            isAtJoin = true;
             if (isLeft && grows(right)) {
                 return "both sides of a join have grown";
             }
@@ -244,6 +249,7 @@ public class AppendedRows {
                 return "the " + (isLeft ? "left" : "right") + " side of a " + type.sql().toLowerCase()
                     + " join has grown";
             }
+            isAtJoin = false;
             return rows(isLeft ? left : right);
         }
 
