@@ -9,6 +9,7 @@ CLASSES = DriverClasses(
     (
         "AdaptiveJoins",
         "AddedFiles",
+        "AppendedBatches",
         "AppendedRows",
         "AppendedShuffles",
         "CoalescedReads",
@@ -39,6 +40,7 @@ CLASSES = DriverClasses(
     ),
     uses={
         "AddedFiles": ("PlanNodes",),
+        "AppendedBatches": ("PlanNodes",),
         "AppendedRows": ("PlanRebuilder",),
         "AppendedShuffles": ("PlanNodes",),
         "CoalescedReads": ("MergedRows",),
@@ -55,6 +57,7 @@ CLASSES = DriverClasses(
         "PlanRebuilder": (
             "AdaptiveJoins",
             "AddedFiles",
+            "AppendedBatches",
             "AppendedShuffles",
             "CoalescedReads",
             "MergedRows",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.jvm.java import query_execution
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
-from flinkmagic.planning.appended_shuffle import AppendedShuffle
+from flinkmagic.planning.appended_stages import AppendedRelation, AppendedShuffle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
@@ -145,9 +145,7 @@ class StageHandleFactory:
         if is_shuffle:
             appended = AppendedShuffle(self._forest.sc, self._rebuilder, self._appended, plan, handle)
         self.results.append(
-            StageResult(
-                handle, plan, computed=computed, adopt=lambda earlier: adopt(plan, earlier), appended=appended
-            )
+            StageResult(handle, plan, computed=computed, adopt=lambda earlier: adopt(plan, earlier), appended=appended)
         )
 
     def note_sink(self, handle: StageHandle, request: SinkRequest, query: PlanNode, index: int) -> None:
@@ -263,6 +261,11 @@ class StageHandleFactory:
             query_execution=query_execution,
             made=Renewable(lambda: self._rebuilder.relation(relation)),
         )
+        appended = None
+        if rows.exact and rows.number and not boundary.reads_columns:
+            appended = AppendedRelation(
+                self._forest.sc, self._rebuilder, self._appended, boundary.plan, handle, relation
+            )
         self.results.append(
             StageResult(
                 handle,
@@ -271,6 +274,7 @@ class StageHandleFactory:
                 computed=lambda: self._rebuilder.relation(relation).cacheBuilder(),
                 over=lambda rows: self._rebuilder.keptOver(relation, rows),
                 adopt=lambda earlier: self._rebuilder.adoptKept(relation, earlier),
+                appended=appended,
             )
         )
         return handle

@@ -1,20 +1,22 @@
-"""Brings shuffles of earlier jobs up to date from files that were added since.
+"""Brings results of earlier jobs up to date from files that were added since.
 
-1. A shuffle can be brought up to date if the same plan has written it under the same settings and with the same code,
-   if all files of that time are still what they were, and if what its operators make of the added files can be put
-   beside what is there (``AppendedRows.java``). What reads it then reads both, partition by partition.
+1. A shuffle, or kept rows, can be brought up to date if the same plan has made it under the same settings and with the
+   same code, if all files of that time are still what they were, and if what its operators make of the added files can
+   be put beside what is there (``AppendedRows.java``). What reads a shuffle then reads both, partition by partition.
+   Kept rows are kept once more, as they are, with those that are added.
 2. What is above operators that need all rows (the second half of an aggregation, a window, a sort) is computed whole,
    of inputs that were brought up to date.
-3. Each refresh leaves one more shuffle to be read. After `MOST_PARTS` the rows are computed in full.
+3. Each refresh of a shuffle leaves one more to be read. After `MOST_PARTS` the rows are computed in full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from flinkmagic.errors.actions import other_file
+from flinkmagic.planning.appended_stages import AppendedShuffle
 from flinkmagic.reuse.map_outputs import MapOutputs
 
 if TYPE_CHECKING:
@@ -32,28 +34,28 @@ MOST_PARTS = 16
 TOO_MANY_PARTS = f"it was brought up to date {MOST_PARTS - 1} times"
 
 
-class ShufflePart(NamedTuple):
-    """A shuffle that has a part of the rows of one."""
+class Part(NamedTuple):
+    """What one job has made of a result."""
 
-    exchange: JavaObject
-    """As it ran."""
+    exchange: JavaObject | None
+    """Of a shuffle, as it ran."""
     states: JavaObject
-    """The lists of files from which the rows of this part and those before it are, as `ResultKeys.states` returns them."""
+    """The lists of files of which this part and those before it were made, as `ResultKeys.states` returns them."""
 
 
 @dataclass(frozen=True)
-class AppendableShuffle:
-    """A retained shuffle that may be brought up to date."""
+class Appendable:
+    """What is needed to bring a retained result up to date."""
 
     open_key: str
     """As `OpenKey.digest`."""
-    parts: tuple[ShufflePart, ...] = field(repr=False)
-    """Oldest first."""
+    parts: tuple[Part, ...] = field(repr=False)
+    """Of a shuffle all that have its rows, oldest first; of kept rows one."""
 
 
 @dataclass(frozen=True)
 class Refreshed:
-    """A shuffle that is brought up to date."""
+    """A result that is brought up to date."""
 
     former: RetainedResult
     files: int
@@ -61,7 +63,7 @@ class Refreshed:
     open_key: OpenKey
 
     @property
-    def parts(self) -> tuple[ShufflePart, ...]:
+    def parts(self) -> tuple[Part, ...]:
         """What is there of it."""
         assert self.former.appendable is not None
         return self.former.appendable.parts
@@ -73,12 +75,12 @@ class Refreshed:
             return added or before
         return tuple(map(sum, zip(before, added, strict=True)))
 
-    def with_added(self, exchange: JavaObject, states: JavaObject) -> AppendableShuffle:
+    def with_added(self, exchange: JavaObject | None, states: JavaObject) -> Appendable:
         """Return all of it, with the exchange that has written what was added."""
-        parts = (*self.parts, ShufflePart(exchange, states))
-        if exchange.shuffleDependency().rdd().getNumPartitions() == 0:  # what was added is filtered out
-            parts = (*self.parts[:-1], ShufflePart(self.parts[-1].exchange, states))
-        return AppendableShuffle(self.open_key.digest, parts)
+        parts = (*self.parts, Part(exchange, states))
+        if exchange is None or exchange.shuffleDependency().rdd().getNumPartitions() == 0:  # all of it is filtered out
+            parts = (*self.parts[:-1], Part(self.parts[-1].exchange, states))
+        return Appendable(self.open_key.digest, parts)
 
 
 class AppendRefresh:
@@ -98,7 +100,7 @@ class AppendRefresh:
         self._outputs = MapOutputs(sc)
         self._store, self._keys, self._graph, self._of_session = store, keys, graph, of_session
         self._offered: dict[StageHandle, tuple[StageResult, Refreshed]] = {}
-        self._used: list[tuple[StageResult, ResultKey, AppendableShuffle]] = []
+        self._used: list[tuple[StageResult, ResultKey, Appendable]] = []
         self.refreshed: Mapping[StageHandle, Refreshed] = {}
         """What is brought up to date, once that is decided."""
         self.reasons: dict[str, str] = {}
@@ -140,11 +142,10 @@ class AppendRefresh:
         result.appended.know(list(self._digests(open_key, former.appendable)), added)
 
     def use(self, result: StageResult, key: ResultKey, entry: RetainedResult) -> None:
-        """Let a stage that is not run consist of several shuffles, as it was left."""
-        if result.appended is None or entry.appendable is None:
-            return
-        self._used.append((result, key, entry.appendable))
-        self._follow(result, entry.appendable.parts[:-1])
+        """Let a shuffle that is not written consist of several, as it was left."""
+        if isinstance(result.appended, AppendedShuffle) and entry.appendable is not None:
+            self._used.append((result, key, entry.appendable))
+            self._follow(result.appended, entry.appendable.parts[:-1])
 
     def decide(self) -> None:
         """Decide what is brought up to date."""
@@ -159,7 +160,10 @@ class AppendRefresh:
             assert result.appended is not None
             why = result.appended.decide()
             if not why:
-                self._follow(result, one.parts)
+                if isinstance(result.appended, AppendedShuffle):
+                    self._follow(result.appended, one.parts)
+                else:
+                    result.appended.follow(one.former.computed.rows.builder)
                 handle.added_files = one.files
                 refreshed[handle] = one
             else:
@@ -169,24 +173,24 @@ class AppendRefresh:
             self.reasons.update(list(above.items())[:1])
         self.refreshed = refreshed
 
-    def _digests(self, open_key: OpenKey, shuffle: AppendableShuffle) -> Iterator[JavaObject]:
+    def _digests(self, open_key: OpenKey, shuffle: Appendable) -> Iterator[JavaObject]:
         return (self._keys.digests(open_key, part.states) for part in shuffle.parts)
 
-    def _follow(self, result: StageResult, parts: tuple[ShufflePart, ...]) -> None:
-        if parts and result.appended is not None:
-            exchanges = [part.exchange for part in parts]
+    def _follow(self, shuffle: AppendedShuffle, parts: Sequence[Part]) -> None:
+        exchanges = [part.exchange for part in parts if part.exchange is not None]
+        if exchanges:
             sizes = [self._outputs.statistics(one.shuffleDependency()) for one in exchanges]
-            result.appended.follow(exchanges, sizes)
+            shuffle.follow(exchanges, sizes)
 
-    def appendable(self, result: StageResult, key: ResultKey, keys: ResultKeys) -> AppendableShuffle | None:
-        """Return what later jobs need to bring a stage's rows up to date, once it has run; None if they cannot."""
+    def appendable(self, result: StageResult, key: ResultKey, keys: ResultKeys) -> Appendable | None:
+        """Return what later jobs need to bring a stage's result up to date, once it has run; None if they cannot."""
         if result.appended is None:
             return None
         open_key = keys.open_of(result.plan, key, *result.names)
-        exchange = result.computed()
-        if open_key is None or exchange is None:
+        if open_key is None:
             return None
+        exchange = result.computed() if isinstance(result.appended, AppendedShuffle) else None
         states, one = keys.states(open_key), self.refreshed.get(result.handle)
         if one is not None:
             return one.with_added(exchange, states)
-        return AppendableShuffle(open_key.digest, (ShufflePart(exchange, states),))
+        return Appendable(open_key.digest, (Part(exchange, states),))

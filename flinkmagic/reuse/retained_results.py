@@ -32,7 +32,7 @@ from flinkmagic.reuse.finished_writes import FinishedWrite
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from flinkmagic.reuse.append_refresh import AppendableShuffle
+    from flinkmagic.reuse.append_refresh import Appendable
 
 _LOG = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class RetainedResult:
     """The file by which they do; None if it is not stored for them."""
     is_from_store: bool = False
     """Whether it was found there."""
-    appendable: AppendableShuffle | None = None
+    appendable: Appendable | None = None
     """What is needed to bring it up to date when files are added; None if that is not possible."""
 
     @property

@@ -17,7 +17,7 @@ The rules, as the code keeps them:
 8. A run of some of the sinks leaves alone what is known of the others: results under the keys of their stages are
    retained still, and so are the writes that a failed run had finished. Rules 4 to 6 hold for its own sinks.
 9. A run in full uses none of all that; what other graphs have retained stays.
-10. Where files were only added to those that a shuffle was made of, it is brought up to date (`append_refresh`).
+10. Where files were only added to those that a result was made of, it is brought up to date (`append_refresh`).
 11. With a durable store, boundaries are looked for there, too, and stored there in time (`durable_rows`): if all that
     they depend on can be seen by later processes, and their files were the same from before the job began.
 """
@@ -37,7 +37,7 @@ from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
-from flinkmagic.reuse.append_refresh import AppendableShuffle, AppendRefresh
+from flinkmagic.reuse.append_refresh import Appendable, AppendRefresh
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.driver_broadcasts import DriverBroadcast
 from flinkmagic.reuse.durable_keys import durable_keys
@@ -358,7 +358,7 @@ class Retention:
         bytes_by_partition: tuple[int, ...] | None,
         seconds: float,
         durable_key: str,
-        appendable: AppendableShuffle | None,
+        appendable: Appendable | None,
     ) -> None:
         computed: Any
         facts: dict[str, Any]
@@ -372,8 +372,9 @@ class Retention:
         else:
             computed, facts = result.computed(), {}
             if appendable is not None:
-                computed = appendable.parts[-1].exchange
-                facts["is_there"] = self._are_there([part.exchange.shuffleDependency() for part in appendable.parts])
+                exchanges = [part.exchange for part in appendable.parts if part.exchange is not None]
+                computed = exchanges[-1]
+                facts["is_there"] = self._are_there([one.shuffleDependency() for one in exchanges])
             elif result.handle.is_map_stage:
                 facts["is_there"] = self._are_there([result.handle.make()])
             if bytes_by_partition is not None:

@@ -262,7 +262,7 @@ class Job:
 
     @property
     def added_files(self) -> int:
-        """How many files were added to those of earlier results, which this job has brought up to date; 0 if none are."""
+        """From how many added files this job has brought earlier results up to date; 0 if it has brought none."""
         return self._deployment.taken_up.added_files
 
     def not_refreshed(self) -> dict[str, str]:

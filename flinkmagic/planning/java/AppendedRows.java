@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.RightOuter$;
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.plans.physical.RangePartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.RoundRobinPartitioning;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
@@ -81,14 +82,21 @@ public class AppendedRows {
         formers.put(plan, former);
     }
 
+    /** The same of rows that earlier jobs have kept. */
+    public void kept(SparkPlan plan, ArrayList states, IdentityHashMap added) {
+        former(plan, states, added);
+        ((Former) formers.get(plan)).areKept = true;
+    }
+
     /** Makes the plans that run write what is added, if that is enough; else why it is not. */
     public String decide(SparkPlan plan) throws Exception {
         Former former = (Former) formers.get(plan);
         if (!former.isDecided) {
             former.isDecided = true;
             Walk walk = new Walk(former);
-            former.reason = walk.exchange(plan);
-            former.isNotable = walk.isAtJoin || walk.reads((SparkPlan) plan.children().head());
+            SparkPlan top = former.areKept ? plan : (SparkPlan) plan.children().head();
+            former.reason = former.areKept ? walk.kept(plan) : walk.exchange(plan);
+            former.isNotable = walk.isAtJoin || walk.reads(top);
             if (former.reason == null) {
                 plans.append(walk.scans, walk.without, walk.since);
             }
@@ -105,6 +113,7 @@ public class AppendedRows {
     static class Former {
         ArrayList states;
         IdentityHashMap added;
+        boolean areKept = false;
         boolean isDecided = false;
         boolean isNotable = false;
         String reason;
@@ -132,6 +141,13 @@ public class AppendedRows {
                 return "its rows are put in order";
             }
             return anySubqueryGrows(plan) ? "a subquery has grown" : rows((SparkPlan) plan.children().head());
+        }
+
+        String kept(SparkPlan plan) throws Exception {
+            if (!plan.outputOrdering().isEmpty() || plan.outputPartitioning() instanceof RangePartitioning) {
+                return "its rows are put in order";
+            }
+            return rows(plan);
         }
 
         /** Lets an operator, which has grown, run on what was added; or says why it cannot. */

@@ -52,6 +52,7 @@ public class PlanRebuilder {
     private final IdentityHashMap<SparkPlan, SparkPlan> together = new IdentityHashMap<SparkPlan, SparkPlan>();
     private final IdentityHashMap<SparkPlan, ArrayList> earlier = new IdentityHashMap<SparkPlan, ArrayList>();
     private final IdentityHashMap<SparkPlan, MapOutputStatistics> earlierSizes = new IdentityHashMap<SparkPlan, MapOutputStatistics>();
+    private final IdentityHashMap<CachedRDDBuilder, Object[]> formerRows = new IdentityHashMap<CachedRDDBuilder, Object[]>();
     private final IdentityHashMap<SparkPlan, Set> added = new IdentityHashMap<SparkPlan, Set>();
     private final IdentityHashMap<SparkPlan, SparkPlan> without = new IdentityHashMap<SparkPlan, SparkPlan>();
     private final IdentityHashMap<SparkPlan, Integer> since = new IdentityHashMap<SparkPlan, Integer>();
@@ -91,6 +92,11 @@ public class PlanRebuilder {
         }
         earlier.put(plan, exchanges);
         earlierSizes.put(plan, all);
+    }
+
+    /** Rows that an earlier job has kept are a part of a relation's; its plan makes the rest. */
+    public synchronized void follow(InMemoryRelation relation, CachedRDDBuilder former, int partitions) {
+        formerRows.put(relation.cacheBuilder(), new Object[] {former, Integer.valueOf(partitions)});
     }
 
     /**
@@ -264,6 +270,11 @@ public class PlanRebuilder {
             SparkPlan plan = planned.cacheBuilder().cachedPlan();
             builder = PlanNodes.withPlan(planned.cacheBuilder(), isExchange(plan) ? input(plan) : rebuild(plan));
             kept.put(planned.cacheBuilder(), builder);
+            Object[] former = (Object[]) formerRows.get(planned.cacheBuilder());
+            if (former != null) {
+                boolean isKnown = !(plan.outputPartitioning() instanceof UnknownPartitioning);
+                AppendedBatches.join((CachedRDDBuilder) former[0], builder, ((Integer) former[1]).intValue(), isKnown);
+            }
             ArrayList<SparkPlan> leaves = new ArrayList<SparkPlan>();
             if (CoalescedReads.collect(plan, hidden, true, leaves) && !MergedRows.hidesOrder(plan)) {
                 reads.noteSizes(builder.cachedPlan(), inputs(leaves));

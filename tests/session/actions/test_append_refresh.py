@@ -6,10 +6,13 @@ import shutil
 from collections import Counter
 
 import pytest
+from pyspark.sql import functions as F
 
+import flinkmagic
 from flinkmagic.options import JobOptions
 from flinkmagic.reuse import append_refresh
-from flinkmagic.session import SessionActions
+from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session import SessionActions, retained
 
 FACT = [
     "id", "id % 7 AS k", "id % 50 AS d", "double(id) / 3 AS v", "cast(id % 13 AS decimal(10, 2)) AS p",
@@ -42,7 +45,7 @@ REFRESHED = {
     "rollup": "fact.rollup('k', 's').agg(F.sum('id'))",
     "explode": "fact.select(F.explode(F.sequence(F.lit(1), F.col('k') + 1)).alias('e')).groupBy('e').count()",
     "repartition": "fact.repartition(3).groupBy('s').count()",
-    "groups as frames": "fact.groupBy('k').applyInPandas(lambda p: p[['k', 'id']].sum().to_frame().T, 'k long, id long')",
+    "groups as frames": "fact.groupBy('k').applyInPandas(lambda p: p[['k']].head(1).assign(n=len(p)), 'k long, n long')",
     "groups of groups": "fact.groupBy('k', 's').agg(F.sum('id').alias('t')).groupBy('s').agg(F.max('t'), F.avg('t'))",
 }
 """Queries of which all that reads the added file is brought up to date."""
@@ -244,3 +247,50 @@ def test_full_switches_it_off(session, folder, append) -> None:
     assert rows(session.cell(reading(query))) == rows(session.plain(reading(query)))
     assert session.report.note == ""
 
+
+KEPT = {
+    "function": "fact.withColumn('u', F.udf(lambda x: 2 * x, 'long')('id')).where('k < 5')",
+    "join": "fact.withColumn('u', F.udf(lambda x: 2 * x, 'long')('id')).join(dim.hint('merge'), 'd').drop('s')",
+    "broadcast": "fact.withColumn('u', F.udf(lambda x: 2 * x, 'long')('id')).join(F.broadcast(dim), 'd', 'left')",
+    "union": "fact.selectExpr('id', 'd').union(dim.selectExpr('d', 'd')).withColumn('u', F.udf(str)('id'))",
+}
+"""DataFrames that are kept when they are read again."""
+
+
+@pytest.mark.matrix(4)
+@pytest.mark.parametrize("frame", KEPT.values(), ids=KEPT)
+def test_kept_rows_are_brought_up_to_date(session, folder, append, frame) -> None:
+    read = "fact = spark.read.parquet(paths)\ndim = spark.read.parquet(dims)\n"
+    for number in range(3):
+        session.cell(f"{read}frame = {frame}\nframe.count()")
+        assert rows(session.cell("frame.groupBy('d').agg(F.max('u')).collect()")) == rows(
+            session.plain("frame.groupBy('d').agg(F.max('u')).collect()")
+        )
+        kept = [one for one in retained(session.spark) if one.kind == "boundary" and one.what == "frame"]
+        assert len(kept) == number + 1
+        if number:
+            assert session.report.note.startswith(UP_TO_DATE)
+        assert rows(session.cell("frame.collect()")) == rows(session.plain("frame.collect()"))
+        assert session.report.reused
+        append(folder, f"part-9999{number}-added.parquet")
+
+
+def test_a_graph_that_runs_again_brings_up_to_date_what_its_sinks_share(spark, folder, append, tmp_path) -> None:
+    def run():
+        with flinkmagic.capture(spark, name="grown") as program:
+            fact = spark.read.parquet(str(folder)).withColumn("u", F.udf(lambda x: 2 * x, "long")("id"))
+            fact.groupBy("k").agg(F.sum("u")).write.mode("overwrite").parquet(str(tmp_path / "sums"))
+            fact.where("u > 100").groupBy("s").count().write.mode("overwrite").parquet(str(tmp_path / "counts"))
+        graph = flinkmagic.compile(program, parallelism=2)
+        job = graph.run()
+        assert job.status is JobStatus.FINISHED
+        plain = fact.groupBy("k").agg(F.sum("u")).collect(), fact.where("u > 100").groupBy("s").count().collect()
+        written = [spark.read.parquet(str(tmp_path / name)).collect() for name in ("sums", "counts")]
+        assert list(map(rows, written)) == list(map(rows, plain))
+        return graph.summary()
+
+    assert UP_TO_DATE not in run()
+    for number in range(2):
+        append(folder, f"part-9999{number}-added.parquet")
+        assert UP_TO_DATE in run()
+    assert UP_TO_DATE not in run()

@@ -1,0 +1,199 @@
+"""Queries again after files were added to what they read, with the session mode on.
+
+Five queries (two aggregations, one of them with a Python function, a join with a broadcast, one of two shuffled tables,
+a distinct count) read a table of a hundred files; one more is added, and they run again: from what was there, and, with
+nothing kept, in full. The same with TPC-H's 22 queries, of whose orders a tenth is added, with their lineitems.
+
+Figures:
+
+- `append_ratio`: seconds of the five queries that are brought up to date to those of their full run, `full_s`, both
+  after the file was added; `refreshed` of them were.
+- `tpch_right`: TPC-H queries that gave the rows of plain Spark after the orders were added, of 22;
+  `tpch_refreshed` of them were brought up to date, at least in part; `tpch_ratio` is their time to that of full runs.
+- `decision`: the share of all queries that were brought up to date for which that took less time than the full run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import flinkmagic
+from flinkmagic.session import release_retained, retained
+from tests import tpch
+from tests.notebook_shell import NotebookShell
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FILES = 100
+ADDED = 10
+"""Each tenth order is added later."""
+
+SALES = (
+    "id", "id % 997 AS customer", "id % 12 AS month", "id * 7919 % 200_003 AS item",
+    "concat('item-', id % 1009, ';price=', id % 83, '.', id % 10, ';note=', repeat('x', 40)) AS text",
+)  # fmt: skip
+FUNCTION = """
+def price(text):
+    return float(text.split("price=")[1].split(";")[0])
+"""
+READ = """
+sales, items = spark.read.parquet(f"{data}/sales"), spark.read.parquet(f"{data}/items")
+stores = spark.read.parquet(f"{data}/stores")
+"""
+QUERIES = {
+    "parsed": """sales.groupBy(F.regexp_extract("text", r"item-(\\d+)", 1).alias("item")).agg(
+        F.count("*"), F.avg(F.regexp_extract("text", r"price=([\\d.]+)", 1).cast("double")))""",
+    "function": """sales.withColumn("price", F.udf(price, "double")("text")).groupBy("customer", "month").agg(
+        F.sum("price"), F.max("price"))""",
+    "broadcast": """sales.join(F.broadcast(stores), "customer").groupBy("region", "month").agg(
+        F.sum("id"), F.stddev("item"))""",
+    "joined": """sales.hint("merge").join(items, "item").groupBy("kind", "month").agg(F.sum("weight"), F.count("*"))""",
+    "distinct": """sales.groupBy("month").agg(F.countDistinct("customer"), F.approx_count_distinct("item"))""",
+}
+
+
+class Notebook:
+    """A shell with the session mode on."""
+
+    def __init__(self, shell: NotebookShell, spark: SparkSession) -> None:
+        self._shell, self._spark = shell, spark
+
+    def forget(self) -> None:
+        """Let nothing be left of what ran before."""
+        for graph in {one.graph for one in retained(self._spark)}:
+            release_retained(self._spark, graph)
+        gc.collect()
+
+    def run(self, cell: str) -> tuple[float, Any, bool]:
+        """Return the seconds that a cell took, its value, and whether its action was brought up to date."""
+        started = time.perf_counter()
+        left = self._shell.run(cell)
+        seconds = time.perf_counter() - started
+        if left.error is not None:
+            raise RuntimeError(f"{cell} failed") from left.error
+        return seconds, left.value, any("brought up to date" in one.note for one in left.reports)
+
+    def plainly(self, cell: str) -> Any:
+        """Return the value of a cell in plain Spark."""
+        self._shell.run("%flinkgraph off")
+        try:
+            return self.run(cell)[1]
+        finally:
+            self._shell.run("%flinkgraph on")
+
+
+def same(one: list[Any], other: list[Any]) -> bool:
+    """Return whether rows are the same in any order, but for how sums of doubles are rounded."""
+
+    def steady(rows: list[Any]) -> list[tuple[str, ...]]:
+        return sorted(tuple(f"{x:.9g}" if isinstance(x, float) else str(x) for x in row) for row in rows)
+
+    return steady(one) == steady(other)
+
+
+def append_sales(spark: SparkSession, data: Path, first: int, files: int, rows: int) -> None:
+    sales = spark.range(first, first + files * rows, 1, files).selectExpr(*SALES)
+    sales.write.mode("append").parquet(str(data / "sales"))
+
+
+def appended(notebook: Notebook, spark: SparkSession, data: Path, rows: int) -> dict[str, tuple[float, float, bool]]:
+    """Return by query the seconds from what was there, and in full, and whether it was brought up to date."""
+    append_sales(spark, data, 0, FILES, rows // FILES)
+    spark.range(0, 200_003, 1, 4).selectExpr("id AS item", "id % 9 AS kind", "id % 31 AS weight").write.parquet(
+        str(data / "items")
+    )
+    spark.range(0, 997, 1, 1).selectExpr("id AS customer", "id % 20 AS region").write.parquet(str(data / "stores"))
+    cells = {name: f"{READ}\n({query}).collect()" for name, query in QUERIES.items()}
+    notebook.run(FUNCTION)
+    for cell in cells.values():
+        notebook.run(cell)
+    append_sales(spark, data, rows, 1, rows // FILES)
+    refreshed = {name: notebook.run(cell) for name, cell in cells.items()}
+    notebook.forget()
+    found = {}
+    for name, cell in cells.items():
+        seconds, value, was_refreshed = refreshed[name]
+        full, other, _ = notebook.run(cell)
+        if not same(value, other):
+            raise RuntimeError(f"{name}: other rows than in full")
+        found[name] = seconds, full, was_refreshed
+        print(f"{name}: {seconds:.2f} s, in full {full:.2f} s", flush=True)
+    return found
+
+
+def register(spark: SparkSession, data: Path) -> None:
+    for table in tpch.TABLES:
+        spark.read.parquet(str(data / table)).createOrReplaceTempView(table)
+
+
+def tpch_queries(
+    notebook: Notebook, spark: SparkSession, data: Path, scale: float
+) -> tuple[int, dict[str, tuple[float, float, bool]]]:
+    """Return how many queries were right after orders were added, and the same as `appended`."""
+    tpch.generate(data / "all", scale)
+
+    def table(name: str) -> DataFrame:
+        return spark.read.parquet(str(data / "all" / f"{name}.parquet"))
+
+    keys = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
+    for name in tpch.TABLES:
+        former = table(name).where(f"{keys[name]} DIV 32 % {ADDED} != 0") if name in keys else table(name)
+        former.repartition(8 if name in keys else 1).write.parquet(str(data / name))
+    register(spark, data)
+    cells = {name: f'spark.sql("""{query}""").collect()' for name, query in tpch.QUERIES.items()}
+    notebook.forget()
+    for cell in cells.values():
+        notebook.run(cell)
+    for name, key in keys.items():
+        later = table(name).where(f"{key} DIV 32 % {ADDED} = 0")
+        later.coalesce(1).write.mode("append").parquet(str(data / name))
+    register(spark, data)
+    refreshed = {name: notebook.run(cell) for name, cell in cells.items()}
+    notebook.forget()
+    found, right = {}, 0
+    for name, cell in cells.items():
+        seconds, value, was_refreshed = refreshed[name]
+        full, _, _ = notebook.run(cell)
+        is_right = same(value, notebook.plainly(cell))
+        right += is_right
+        found[name] = seconds, full, was_refreshed
+        told = "right" if is_right else "WRONG"
+        print(f"{name}: {told}, {seconds:.2f} s, in full {full:.2f} s, refreshed: {was_refreshed}", flush=True)
+    return right, found
+
+
+def main(arguments: list[str]) -> dict[str, float | int]:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks refresh")
+    parser.add_argument("--rows", type=int, default=5_000_000, help="of the table that grows (%(default)s)")
+    parser.add_argument("--scale", type=float, default=0.1, help="of TPC-H (%(default)s)")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder, NotebookShell() as shell:
+        spark = flinkmagic.local_session("refresh", config={"spark.ui.enabled": "false"})
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            shell.begin(spark=spark, data=folder)
+            shell.run("from pyspark.sql import functions as F")
+            shell.run("%flinkgraph on")
+            notebook = Notebook(shell, spark)
+            five = appended(notebook, spark, Path(folder), options.rows)
+            right, queries = tpch_queries(notebook, spark, Path(folder) / "tpch", options.scale)
+        finally:
+            spark.stop()
+    some = [one for one in queries.values() if one[2]]
+    chosen = [seconds < full for seconds, full, was_refreshed in (*five.values(), *some) if was_refreshed]
+    return {
+        "append_ratio": round(sum(one[0] for one in five.values()) / sum(one[1] for one in five.values()), 3),
+        "full_s": round(sum(one[1] for one in five.values()), 2),
+        "refreshed": sum(one[2] for one in five.values()),
+        "tpch_right": right,
+        "tpch_refreshed": len(some),
+        "tpch_ratio": round(sum(one[0] for one in some) / max(0.001, sum(one[1] for one in some)), 3),
+        "decision": round(sum(chosen) / max(1, len(chosen)), 3),
+        "queries": len(chosen),
+    }
