@@ -1,4 +1,4 @@
-"""Lets a stage's result consist of what earlier jobs have made, and of what is added to that (``AppendedRows.java``)."""
+"""Lets a stage's result consist of what earlier jobs have made, and of what is added to it (``AppendedRows.java``)."""
 
 from __future__ import annotations
 

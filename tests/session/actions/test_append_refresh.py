@@ -45,7 +45,7 @@ REFRESHED = {
     "rollup": "fact.rollup('k', 's').agg(F.sum('id'))",
     "explode": "fact.select(F.explode(F.sequence(F.lit(1), F.col('k') + 1)).alias('e')).groupBy('e').count()",
     "repartition": "fact.repartition(3).groupBy('s').count()",
-    "groups as frames": "fact.groupBy('k').applyInPandas(lambda p: p[['k']].head(1).assign(n=len(p)), 'k long, n long')",
+    "groups as frames": "fact.groupBy('k').applyInPandas(lambda p: p[['k']][:1].assign(n=len(p)), 'k long, n long')",
     "groups of groups": "fact.groupBy('k', 's').agg(F.sum('id').alias('t')).groupBy('s').agg(F.max('t'), F.avg('t'))",
 }
 """Queries of which all that reads the added file is brought up to date."""
