@@ -51,28 +51,31 @@ class AppendedStage(ABC):
             `Growth.added`; None if nothing was.
         """
 
+    @abstractmethod
     def decide(self) -> str:
         """Let the stage compute only what was added, if that is enough; return why it is not, else an empty text."""
-        return str(self._rows().decide(self._plan) or "")
 
     @property
+    @abstractmethod
     def is_notable(self) -> bool:
         """Whether it costs much to compute all of it: if its stage reads added files itself, or joins."""
-        return bool(self._rows().isNotable(self._plan))
 
 
 class AppendedShuffle(AppendedStage):
     """A shuffle."""
 
     def know(self, states: Sequence[JavaObject], added: JavaObject | None) -> None:
-        self._rows().former(self._plan, java_list(self._jvm, states), added)
+        self._rows().written(self._plan, java_list(self._jvm, states), added)
 
     def decide(self) -> str:
-        """Decide as any stage; it may have fewer tasks then."""
-        why = super().decide()
+        why = str(self._rows().decideWritten(self._plan) or "")
         if not why:
             self._handle.merged = Once(lambda: self._rebuilder.addedTasks(self._plan, self._handle.tasks))
         return why
+
+    @property
+    def is_notable(self) -> bool:
+        return bool(self._rows().isWrittenNotable(self._plan))
 
     def follow(self, exchanges: Sequence[JavaObject], sizes: Sequence[JavaObject]) -> None:
         """Let other exchanges have the former part of the rows, partition by partition.
@@ -110,6 +113,13 @@ class AppendedRelation(AppendedStage):
 
     def know(self, states: Sequence[JavaObject], added: JavaObject | None) -> None:
         self._rows().kept(self._plan, java_list(self._jvm, states), added)
+
+    def decide(self) -> str:
+        return str(self._rows().decideKept(self._plan) or "")
+
+    @property
+    def is_notable(self) -> bool:
+        return bool(self._rows().isKeptNotable(self._plan))
 
     def follow(self, former: JavaObject) -> None:
         """Let the rows of another ``CachedRDDBuilder`` be kept again, before what is added."""

@@ -64,6 +64,7 @@ public class AppendedRows {
 
     private final PlanRebuilder plans;
     private final IdentityHashMap<SparkPlan, Former> formers = new IdentityHashMap<SparkPlan, Former>();
+    private final IdentityHashMap<SparkPlan, Former> kept = new IdentityHashMap<SparkPlan, Former>();
 
     public AppendedRows(PlanRebuilder plans) {
         this.plans = plans;
@@ -75,51 +76,69 @@ public class AppendedRows {
      * @param states by exchange that was written, the digests of the files that it and those before it hold, by index
      * @param added by index what the files' digest was, and the paths of those that were added; null if there are none
      */
-    public void former(SparkPlan plan, ArrayList states, IdentityHashMap added) {
-        Former former = new Former();
-        former.states = states;
-        former.added = added;
-        formers.put(plan, former);
+    public void written(SparkPlan exchange, ArrayList states, IdentityHashMap added) {
+        formers.put(exchange, new Former(states, added));
     }
 
-    /** The same of rows that earlier jobs have kept. */
+    /** The same of rows that an earlier job has kept; their plan may be an exchange that is written, too. */
     public void kept(SparkPlan plan, ArrayList states, IdentityHashMap added) {
-        former(plan, states, added);
-        ((Former) formers.get(plan)).areKept = true;
+        kept.put(plan, new Former(states, added));
     }
 
-    /** Makes the plans that run write what is added, if that is enough; else why it is not. */
-    public String decide(SparkPlan plan) throws Exception {
-        Former former = (Former) formers.get(plan);
+    /** Makes the plans that run write to an exchange what is added, if that is enough; else why it is not. */
+    public String decideWritten(SparkPlan exchange) throws Exception {
+        Former former = (Former) formers.get(exchange);
         if (!former.isDecided) {
-            former.isDecided = true;
             Walk walk = new Walk(former);
-            SparkPlan top = former.areKept ? plan : (SparkPlan) plan.children().head();
-            former.reason = former.areKept ? walk.kept(plan) : walk.exchange(plan);
-            former.isNotable = walk.isAtJoin || walk.reads(top);
-            if (former.reason == null) {
-                plans.append(walk.scans, walk.without, walk.since);
-            }
+            decide(former, walk, walk.exchange(exchange), (SparkPlan) exchange.children().head());
         }
         return former.reason;
     }
 
-    /** Whether a stage that computes all costs much: one that reads added files itself, or that joins. */
-    public boolean isNotable(SparkPlan plan) {
-        return ((Former) formers.get(plan)).isNotable;
+    /** The same of rows that are kept. */
+    public String decideKept(SparkPlan plan) throws Exception {
+        Former former = (Former) kept.get(plan);
+        if (!former.isDecided) {
+            Walk walk = new Walk(former);
+            decide(former, walk, walk.kept(plan), plan);
+        }
+        return former.reason;
     }
 
-    /** What is there of an exchange. */
+    private void decide(Former former, Walk walk, String reason, SparkPlan top) throws Exception {
+        former.isDecided = true;
+        former.reason = reason;
+        former.isNotable = walk.isAtJoin || walk.reads(top);
+        if (reason == null) {
+            plans.append(walk.scans, walk.without, walk.since);
+        }
+    }
+
+    /** Whether an exchange that is written in full costs much: if its stage reads added files itself, or joins. */
+    public boolean isWrittenNotable(SparkPlan exchange) {
+        return ((Former) formers.get(exchange)).isNotable;
+    }
+
+    /** The same of rows that are kept. */
+    public boolean isKeptNotable(SparkPlan plan) {
+        return ((Former) kept.get(plan)).isNotable;
+    }
+
+    /** What is there of a result. */
     static class Former {
-        ArrayList states;
-        IdentityHashMap added;
-        boolean areKept = false;
+        final ArrayList states;
+        final IdentityHashMap added;
         boolean isDecided = false;
         boolean isNotable = false;
         String reason;
+
+        Former(ArrayList states, IdentityHashMap added) {
+            this.states = states;
+            this.added = added;
+        }
     }
 
-    /** Goes through a stage from its exchange down. */
+    /** Goes through a stage from its top down. */
     private class Walk {
         private final Former own;
         private final IdentityHashMap<SparkPlan, Boolean> grown = new IdentityHashMap<SparkPlan, Boolean>();
@@ -205,7 +224,7 @@ public class AppendedRows {
                 return "the rows of one of its inputs are not kept";
             }
             if (former.added != null) {
-                String why = decide(exchange);
+                String why = decideWritten(exchange);
                 if (why != null) {
                     return why;
                 }
