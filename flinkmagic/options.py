@@ -260,8 +260,8 @@ class JobOptions:
         default=REFRESH_ADDED,
         metadata=_told(
             one_of(REFRESH_ADDED, REFRESH_FULL),
-            "whether retained results are brought up to date from files that were added since, where that gives the same "
-            "rows, or computed in full",
+            "whether retained results are brought up to date from files that were added since, where that gives the "
+            "same rows, or computed in full",
         ),
     )
     checkpoint_dir: str | os.PathLike[str] | None = field(

@@ -6,17 +6,19 @@
    Kept rows are kept once more, as they are, with those that are added.
 2. What is above operators that need all rows (the second half of an aggregation, a window, a sort) is computed whole,
    of inputs that were brought up to date.
-3. Each refresh of a shuffle leaves one more to be read. After `MOST_PARTS` the rows are computed in full.
+3. Each refresh of a shuffle leaves one more to be read, and one of kept rows a longer lineage. After `MOST_PARTS` the
+   rows are computed in full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from flinkmagic.errors.actions import other_file
 from flinkmagic.planning.appended_stages import AppendedShuffle
+from flinkmagic.reuse.appendable import Appendable, Part
 from flinkmagic.reuse.map_outputs import MapOutputs
 
 if TYPE_CHECKING:
@@ -25,32 +27,13 @@ if TYPE_CHECKING:
 
     from flinkmagic.planning.stage_handles import StageHandle
     from flinkmagic.planning.stage_results import StageResult
-    from flinkmagic.reuse.result_keys import OpenKey, ResultKey, ResultKeys
+    from flinkmagic.reuse.result_keys import Growth, OpenKey, ResultKey, ResultKeys
     from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults
 
 MOST_PARTS = 16
-"""Of so many shuffles a retained one may consist."""
+"""In so many parts a retained result may have been made."""
 
 TOO_MANY_PARTS = f"it was brought up to date {MOST_PARTS - 1} times"
-
-
-class Part(NamedTuple):
-    """What one job has made of a result."""
-
-    exchange: JavaObject | None
-    """Of a shuffle, as it ran."""
-    states: JavaObject
-    """The lists of files of which this part and those before it were made, as `ResultKeys.states` returns them."""
-
-
-@dataclass(frozen=True)
-class Appendable:
-    """What is needed to bring a retained result up to date."""
-
-    open_key: str
-    """As `OpenKey.digest`."""
-    parts: tuple[Part, ...] = field(repr=False)
-    """Of a shuffle all that have its rows, oldest first; of kept rows one."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +41,7 @@ class Refreshed:
     """A result that is brought up to date."""
 
     former: RetainedResult
-    files: int
-    """How many files were added."""
+    growth: Growth
     open_key: OpenKey
 
     @property
@@ -76,9 +58,9 @@ class Refreshed:
         return tuple(map(sum, zip(before, added, strict=True)))
 
     def with_added(self, exchange: JavaObject | None, states: JavaObject) -> Appendable:
-        """Return all of it, with the exchange that has written what was added."""
+        """Return all of it, with the exchange that has written what was added; None of kept rows."""
         parts = (*self.parts, Part(exchange, states))
-        if exchange is None or exchange.shuffleDependency().rdd().getNumPartitions() == 0:  # all of it is filtered out
+        if exchange is not None and exchange.shuffleDependency().rdd().getNumPartitions() == 0:  # all is filtered out
             parts = (*self.parts[:-1], Part(self.parts[-1].exchange, states))
         return Appendable(self.open_key.digest, parts)
 
@@ -103,6 +85,8 @@ class AppendRefresh:
         self._used: list[tuple[StageResult, ResultKey, Appendable]] = []
         self.refreshed: Mapping[StageHandle, Refreshed] = {}
         """What is brought up to date, once that is decided."""
+        self.added_files = 0
+        """From how many added files that is done."""
         self.reasons: dict[str, str] = {}
         """By the name of a stage, why its rows are computed in full, although files were only added."""
 
@@ -120,26 +104,26 @@ class AppendRefresh:
         open_key = self._keys.open_of(result.plan, key, *result.names) if known else None
         if open_key is None:
             return
-        found: list[tuple[int, RetainedResult, JavaObject]] = []
+        found: list[tuple[Growth, RetainedResult]] = []
         for former in known:
             assert former.appendable is not None
             if former.appendable.open_key != open_key.digest or not former.is_there():
                 continue
             growth = self._keys.growth(open_key, former.appendable.parts[-1].states)
             if growth.added is not None:
-                found.append((growth.files, former, growth.added))
+                found.append((growth, former))
             elif growth.changed:
                 self.reasons[result.handle.name] = other_file(growth.changed)
         if not found or changed_file(key.files):
             return
-        files, former, added = min(found, key=lambda one: one[0])
+        growth, former = min(found, key=lambda one: one[0].files)
         assert former.appendable is not None
         if len(former.appendable.parts) >= MOST_PARTS:
             self.reasons[result.handle.name] = TOO_MANY_PARTS
             return
         self.reasons.pop(result.handle.name, None)
-        self._offered[result.handle] = result, Refreshed(former, files, open_key)
-        result.appended.know(list(self._digests(open_key, former.appendable)), added)
+        self._offered[result.handle] = result, Refreshed(former, growth, open_key)
+        result.appended.know(list(self._digests(open_key, former.appendable)), growth.added)
 
     def use(self, result: StageResult, key: ResultKey, entry: RetainedResult) -> None:
         """Let a shuffle that is not written consist of several, as it was left."""
@@ -164,7 +148,7 @@ class AppendRefresh:
                     self._follow(result.appended, one.parts)
                 else:
                     result.appended.follow(one.former.computed.rows.builder)
-                handle.added_files = one.files
+                handle.added_files = one.growth.files
                 refreshed[handle] = one
             else:
                 reasons = self.reasons if result.appended.is_notable else above
@@ -172,6 +156,7 @@ class AppendRefresh:
         if not refreshed and not self.reasons:
             self.reasons.update(list(above.items())[:1])
         self.refreshed = refreshed
+        self.added_files = self._keys.count(one.growth.added for one in refreshed.values()) if refreshed else 0
 
     def _digests(self, open_key: OpenKey, shuffle: Appendable) -> Iterator[JavaObject]:
         return (self._keys.digests(open_key, part.states) for part in shuffle.parts)

@@ -27,7 +27,7 @@ import hashlib
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from py4j.protocol import Py4JJavaError
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
 from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.java import java_list
 from flinkmagic.reuse.code_fingerprint import fingerprint
 from flinkmagic.reuse.java_classes import CLASSES
 
@@ -208,7 +209,11 @@ class ResultKeys:
         found = self._keys.added(key.reads, earlier)
         if isinstance(found, str):
             return Growth(None, changed=found)
-        return Growth(found, int(self._keys.count(found)))
+        return Growth(found, self.count([found]))
+
+    def count(self, added: Iterable[JavaObject]) -> int:
+        """Return how many files were added, by several `Growth.added`."""
+        return int(self._keys.count(java_list(self._sc._jvm, added)))
 
     def digests(self, key: OpenKey, states: JavaObject) -> JavaObject:
         """Return by file index the digest of a list that `states` returned for equal rows."""

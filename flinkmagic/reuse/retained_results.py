@@ -32,7 +32,7 @@ from flinkmagic.reuse.finished_writes import FinishedWrite
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from flinkmagic.reuse.append_refresh import Appendable
+    from flinkmagic.reuse.appendable import Appendable
 
 _LOG = logging.getLogger(__name__)
 

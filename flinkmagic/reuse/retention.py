@@ -37,7 +37,8 @@ from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
-from flinkmagic.reuse.append_refresh import Appendable, AppendRefresh
+from flinkmagic.reuse.append_refresh import AppendRefresh
+from flinkmagic.reuse.appendable import Appendable
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.driver_broadcasts import DriverBroadcast
 from flinkmagic.reuse.durable_keys import durable_keys
@@ -187,7 +188,7 @@ class Retention:
         refreshed = {
             vertex_of[handle]: one for handle, one in refresh.refreshed.items() if vertex_of[handle] not in finished
         }
-        self._taken_up = TakenUp(frozenset(finished), results, frozenset(written), refreshed)
+        self._taken_up = TakenUp(frozenset(finished), results, frozenset(written), refreshed, refresh.added_files)
         return self._taken_up
 
     def _leave_out(self, planned: PlannedJob, vertex_of: _VertexOf) -> None:

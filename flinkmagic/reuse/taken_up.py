@@ -25,17 +25,14 @@ class TakenUp:
     """Indices of the job vertices of writes that the previous run finished."""
     refreshed: Mapping[int, Refreshed] = field(default_factory=dict)
     """By the index of a job vertex that computes only what was added what there is of its result."""
+    added_files: int = 0
+    """From how many added files that is done."""
 
     @property
     def saved_seconds(self) -> float:
         """How long it took to make what is used here; results are made side by side."""
         former = (one.former for one in self.refreshed.values())
         return max((result.seconds for result in (*self.results.values(), *former)), default=0.0)
-
-    @property
-    def added_files(self) -> int:
-        """How many files were added to those that results were made of, which are brought up to date; 0 if none are."""
-        return max((one.files for one in self.refreshed.values()), default=0)
 
     @property
     def other_kernel_at(self) -> float:

@@ -131,11 +131,13 @@ public class FileListings {
         return found;
     }
 
-    /** How many files were added, as `added` returned it. */
-    public static int count(IdentityHashMap added) {
+    /** How many files were added, by all that `added` returned. */
+    public static int count(ArrayList<IdentityHashMap> found) {
         HashSet<String> all = new HashSet<String>();
-        for (Object each : added.values()) {
-            all.addAll((HashSet<String>) ((Object[]) each)[1]);
+        for (IdentityHashMap added : found) {
+            for (Object each : added.values()) {
+                all.addAll((HashSet<String>) ((Object[]) each)[1]);
+            }
         }
         return all.size();
     }

@@ -195,8 +195,8 @@ public class PlanKeys {
     }
 
     /** See `FileListings.count`. */
-    public int count(IdentityHashMap added) {
-        return FileListings.count(added);
+    public int count(ArrayList<IdentityHashMap> found) {
+        return FileListings.count(found);
     }
 
     /** See `FileListings.digests`. */
