@@ -330,7 +330,7 @@ class Retention:
                 what = _users_name(job_vertex.job_vertex)
                 durable = self._durable_key(keys, now) if result.over is not None else ""
                 appendable, took = None, seconds[vertex]
-                if self._refresh is not None and self._refreshes:
+                if self._refresh is not None:
                     appendable = self._refresh.appendable(result, now, keys)
                 former = self._taken_up.refreshed.get(vertex)
                 if former is not None:
