@@ -110,7 +110,7 @@ class AppendRefresh:
             if former.appendable.open_key != open_key.digest or not former.is_there():
                 continue
             growth = self._keys.growth(open_key, former.appendable.parts[-1].states)
-            if growth.added is not None:
+            if growth.files:
                 found.append((growth, former))
             elif growth.changed:
                 self.reasons[result.handle.name] = other_file(growth.changed)

@@ -108,7 +108,7 @@ class Growth:
     files: int = 0
     """How many were added."""
     changed: str = ""
-    """The first one that is no longer what it was."""
+    """One that is no longer what it was, while others are; empty if they are other files altogether."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import java.util.IdentityHashMap;
 import java.util.Set;
 
 import flinkmagic.jvm.Reflect;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Partial$;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
@@ -289,6 +290,12 @@ public class AppendedRows {
         }
 
         private String aggregate(BaseAggregateExec plan) throws Exception {
+            Iterator columns = ((SparkPlan) plan).output().iterator();
+            while (columns.hasNext()) {
+                if (((Attribute) columns.next()).dataType().catalogString().contains("collate")) {
+                    return "which of several texts that count as equal is taken may depend on the order of rows";
+                }
+            }
             Iterator all = plan.aggregateExpressions().iterator();
             while (all.hasNext()) {
                 AggregateExpression each = (AggregateExpression) all.next();

@@ -104,7 +104,7 @@ public class FileListings {
 
     /**
      * What was added to files that were listed earlier: by index the digest of those, and the paths of the added ones.
-     * In place of all that the first file that is no longer what it was.
+     * In place of all that a file that is no longer what it was; an empty text if none is, as of other folders.
      *
      * @param earlier as `states` returned it, for indexes in the same places of an equal plan
      */
@@ -116,11 +116,16 @@ public class FileListings {
             HashMap<String, String> files = (HashMap<String, String>) ((Object[]) now.get(i))[1];
             HashMap<String, String> former = (HashMap<String, String>) before[1];
             HashSet<String> added = new HashSet<String>(files.keySet());
+            String changed = null;
             for (String path : former.keySet()) {
-                if (!former.get(path).equals(files.get(path))) {
-                    return path;
+                if (former.get(path).equals(files.get(path))) {
+                    added.remove(path);
+                } else {
+                    changed = path;
                 }
-                added.remove(path);
+            }
+            if (changed != null) {
+                return added.size() < files.size() ? changed : "";
             }
             Object[] known = (Object[]) found.get(indexes.get(numbers[i]));
             if (known != null && !known[0].equals(before[0])) {

@@ -171,6 +171,14 @@ def test_files_that_are_others_are_read_again(session, folder, append, change) -
     assert session.report.note == f"{IN_FULL}{file.name} changed"
 
 
+def test_other_folders_have_nothing_to_do_with_each_other(session, folder, tables) -> None:
+    query = REFRESHED["sums"]
+    session.cell(reading(query))
+    session.namespace["paths"] = str(tables / "more")
+    assert rows(session.cell(reading(query))) == rows(session.plain(reading(query)))
+    assert session.report.note == ""
+
+
 def test_it_goes_on_from_what_was_brought_up_to_date(session, folder, append, monkeypatch) -> None:
     monkeypatch.setattr(append_refresh, "MOST_PARTS", 3)
     query, notes = REFRESHED["sort merge join"], []
