@@ -25,9 +25,10 @@ The rules, as the code keeps them:
 from __future__ import annotations
 
 import logging
+import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
@@ -336,6 +337,8 @@ class Retention:
                 if former is not None:
                     bytes_, took = former.bytes_with(bytes_), took + former.former.seconds
                 self._retain_result(result, key, what, kept, bytes_, took, durable, appendable)
+                if former is not None and result.handle.keeps_rows:  # the rows are kept twice
+                    self._store.drop(partial(operator.is_, former.former))
         sinks = {vertex_of.get(one.handle): one.sink for one in planned.results if one.handle.is_committed}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         is_failed = status is JobStatus.FAILED
