@@ -2,7 +2,7 @@
 
 Five queries (two aggregations, one of them with a Python function, a join with a broadcast, one of two shuffled tables,
 a distinct count) read a table of a hundred files, with the session mode on; one more is added, and they run again: from
-what was there, and, with nothing kept, in full. TPC-H's 22 queries run as graphs, of whose orders a tenth is added, with
+what was there, and, with nothing kept, in full. TPC-H's 22 queries run as graphs; of its orders a tenth is added, with
 their lineitems.
 
 Figures:
