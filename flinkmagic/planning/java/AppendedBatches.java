@@ -14,14 +14,13 @@ import scala.Option;
 /** Kept rows to which others are added: the batches that are there are kept again as they are. */
 public class AppendedBatches {
     /**
-     * Puts the batches of a former builder before those of one.
+     * Puts batches that are there before those of a builder.
      *
      * @param partitions how many all of them are to have
      * @param isPartitioned whether it matters in which partition a row is: both have the same ones then
      */
-    public static void join(CachedRDDBuilder former, CachedRDDBuilder builder, int partitions, boolean isPartitioned)
+    public static void join(RDD there, CachedRDDBuilder builder, int partitions, boolean isPartitioned)
             throws Exception {
-        RDD there = former.cachedColumnBuffers();
         RDD added = builder.cachedColumnBuffers();
         added.unpersist(false);
         int before = there.getNumPartitions();

@@ -96,7 +96,9 @@ public class PlanRebuilder {
 
     /** Rows that an earlier job has kept are a part of a relation's; its plan makes the rest. */
     public synchronized void follow(InMemoryRelation relation, CachedRDDBuilder former, int partitions) {
-        formerRows.put(relation.cacheBuilder(), new Object[] {former, Integer.valueOf(partitions)});
+        // Asked for when its rows have been released, the builder would keep others in their place.
+        formerRows.put(
+            relation.cacheBuilder(), new Object[] {former.cachedColumnBuffers(), Integer.valueOf(partitions)});
     }
 
     /**
@@ -273,7 +275,7 @@ public class PlanRebuilder {
             Object[] former = (Object[]) formerRows.get(planned.cacheBuilder());
             if (former != null) {
                 boolean isKnown = !(plan.outputPartitioning() instanceof UnknownPartitioning);
-                AppendedBatches.join((CachedRDDBuilder) former[0], builder, ((Integer) former[1]).intValue(), isKnown);
+                AppendedBatches.join((RDD) former[0], builder, ((Integer) former[1]).intValue(), isKnown);
             }
             ArrayList<SparkPlan> leaves = new ArrayList<SparkPlan>();
             if (CoalescedReads.collect(plan, hidden, true, leaves) && !MergedRows.hidesOrder(plan)) {
