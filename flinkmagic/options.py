@@ -28,6 +28,7 @@ BATCH = "batch"
 STREAMING = "streaming"
 BLOCKING, PIPELINED = "blocking", "pipelined"
 NO_RETENTION = "none"
+REFRESH_ADDED, REFRESH_FULL = "added", "full"
 DEFAULT_STORAGE_LEVEL = "MEMORY_AND_DISK_DESER"
 
 _STORAGE_LEVELS = (
@@ -253,6 +254,14 @@ class JobOptions:
             "how many bytes of results are retained at most, over all graphs of the session; the least recently used "
             "go first",
             "the current bound, initially 8 GiB",
+        ),
+    )
+    refresh: str = field(
+        default=REFRESH_ADDED,
+        metadata=_told(
+            one_of(REFRESH_ADDED, REFRESH_FULL),
+            "whether retained results are brought up to date from files that were added since, where that gives the "
+            "same rows, or computed in full",
         ),
     )
     checkpoint_dir: str | os.PathLike[str] | None = field(

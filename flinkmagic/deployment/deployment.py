@@ -191,6 +191,11 @@ class Deployment(ABC):
         """By the name of a DataFrame, why its kept rows are not used."""
         return {}
 
+    @property
+    def not_refreshed(self) -> dict[str, str]:
+        """By the name of a stage, why what an earlier job has computed is not brought up to date."""
+        return {}
+
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
         return {}

@@ -259,6 +259,11 @@ class SparkDeployment(Deployment):
         """By the name of a DataFrame, why its kept rows are not used."""
         return dict(self._retention.not_used) if self._retention is not None else {}
 
+    @property
+    def not_refreshed(self) -> dict[str, str]:
+        """By the name of a stage, why what an earlier job has computed is not brought up to date."""
+        return dict(self._retention.not_refreshed) if self._retention is not None else {}
+
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
         return dict(self._drive.partition_bytes)

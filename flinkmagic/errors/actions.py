@@ -102,6 +102,11 @@ def not_used(name: str, why: str) -> str:
     return f"the kept rows of {name} are not used: {why}"
 
 
+def in_full(why: str) -> str:
+    """Return the note on a job that does not bring up to date what an earlier one has computed."""
+    return f"not brought up to date from added files, but computed in full: {why}"
+
+
 def paid_for(names: str) -> str:
     """Return the note on a line that has kept rows for later ones."""
     return f"kept {names} for later lines"

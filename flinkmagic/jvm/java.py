@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -121,6 +122,14 @@ def java_array(jvm: Any, *values: Any) -> Any:
 def scala_seq(jvm: Any, values: Any) -> Any:
     """Return a Scala ``Seq`` of the elements of a list."""
     return static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toSeq")(values)
+
+
+def java_list(jvm: Any, values: Iterable[Any]) -> Any:
+    """Return a Java ``ArrayList``."""
+    made = java_class(jvm, "java.util.ArrayList")()
+    for value in values:
+        made.add(value)
+    return made
 
 
 def elements(array: Any) -> list[Any]:

@@ -431,6 +431,8 @@ class FlinkMagics(ConfiguredOptions, Magics):
             self.durable = str(session.durable_store(options.durable).prepared()) if options.durable else None
         if options.durable_bytes is not None:
             self.durable_bytes = options.durable_bytes
+        if options.refresh is not None:
+            self.refresh = options.refresh
         self.session = word == ON
         if self.session:
             print("The session mode is on: actions and writes run as graphs, on their lines. Off: %flinkgraph off")

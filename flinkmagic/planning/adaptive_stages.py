@@ -41,10 +41,12 @@ class StageAdaptation(NamedTuple):
 
     joins: tuple[JoinChoice, ...] = ()
     tasks: int | None = None
-    """How many it had, if some of them read several partitions."""
+    """How many it had, if some of them read several partitions, or if only what was added was read."""
+    added_files: int = 0
+    """How many files were added, if only these were read."""
 
     def __bool__(self) -> bool:
-        return bool(self.joins) or self.tasks is not None
+        return bool(self.joins) or self.tasks is not None or self.added_files > 0
 
 
 AS_PLANNED = StageAdaptation()

@@ -121,6 +121,8 @@ class Boundary:
     """The positions of the columns that it holds; the others are null, and nobody reads them (rule 8)."""
     is_computed_anyway: bool
     """Whether plain Spark computes just these, too, for the first sink that reads it: what raises raises in both."""
+    reads_columns: bool = False
+    """Whether its plan may read kept columns of text sources, and is another one than that by which it is known."""
     multiplies: bool = False
     """Whether it may have many more rows than what it is made from."""
 
@@ -307,7 +309,8 @@ class Boundaries:
                         refused.append(number)
                         continue
                 known_by = query_execution.executedPlan()
-                if self._program is not None and self._program.line.sources is not None:
+                reads_columns = self._program is not None and self._program.line.sources is not None
+                if reads_columns:
                     with self.reading_columns(clone):
                         query_execution = self._clones.plan(running, clone)
                         query_execution.executedPlan()
@@ -318,7 +321,7 @@ class Boundaries:
                 dataframes = tuple(frame.dataframes)
                 yield Boundary(
                     frame.number, dataframes, name, why, scope, dataset_id, query_execution, known_by, relation, kept,
-                    is_firsts,
+                    is_firsts, reads_columns,
                     multiplies=any(one.rpartition(".")[2] in _MULTIPLYING for one in operators),
                 )  # fmt: skip
             # What a refused one is made of may be kept in its place.

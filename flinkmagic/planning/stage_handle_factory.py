@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.jvm.java import query_execution
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
+from flinkmagic.planning.appended_stages import AppendedRelation, AppendedShuffle
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
@@ -75,6 +76,7 @@ class StageHandleFactory:
         self._forest = forest
         self._counts = counts
         self._rebuilder = CLASSES.new_instance(forest.sc._gateway, "PlanRebuilder")
+        self._appended = Once(lambda: CLASSES.new_instance(forest.sc._gateway, "AppendedRows", self._rebuilder))
         self._metrics = CLASSES.new_instance(forest.sc._gateway, "ObservedMetrics")
         self._stage_metrics: Any = CLASSES.shared_instance(forest.sc._gateway, "StageMetrics")
 
@@ -127,7 +129,7 @@ class StageHandleFactory:
                 made=Renewable(computed, partial(self._rebuilder.renew, plan)),
             )
         if not stage.cached:
-            self._note(handle, plan, computed, self._rebuilder.adopt)
+            self._note(handle, plan, computed, self._rebuilder.adopt, is_shuffle=node.kind == SHUFFLE_EXCHANGE)
         return handle
 
     def _note(
@@ -136,8 +138,15 @@ class StageHandleFactory:
         plan: JavaObject,
         computed: Callable[[], JavaObject],
         adopt: Callable[[JavaObject, JavaObject], None],
+        *,
+        is_shuffle: bool = False,
     ) -> None:
-        self.results.append(StageResult(handle, plan, computed=computed, adopt=lambda earlier: adopt(plan, earlier)))
+        appended = None
+        if is_shuffle:
+            appended = AppendedShuffle(self._forest.sc, self._rebuilder, self._appended, plan, handle)
+        self.results.append(
+            StageResult(handle, plan, computed=computed, adopt=lambda earlier: adopt(plan, earlier), appended=appended)
+        )
 
     def note_sink(self, handle: StageHandle, request: SinkRequest, query: PlanNode, index: int) -> None:
         """Remember which rows a sink writes or keeps, and under which names."""
@@ -252,6 +261,11 @@ class StageHandleFactory:
             query_execution=query_execution,
             made=Renewable(lambda: self._rebuilder.relation(relation)),
         )
+        appended = None
+        if rows.exact and rows.number and not boundary.reads_columns:
+            appended = AppendedRelation(
+                self._forest.sc, self._rebuilder, self._appended, boundary.plan, handle, relation
+            )
         self.results.append(
             StageResult(
                 handle,
@@ -260,6 +274,7 @@ class StageHandleFactory:
                 computed=lambda: self._rebuilder.relation(relation).cacheBuilder(),
                 over=lambda rows: self._rebuilder.keptOver(relation, rows),
                 adopt=lambda earlier: self._rebuilder.adoptKept(relation, earlier),
+                appended=appended,
             )
         )
         return handle

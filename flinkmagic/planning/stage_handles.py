@@ -253,6 +253,8 @@ class StageHandle:
     """The metadata of the exchange, or subquery, that its rows go through (see `OperatorLabel`)."""
     metrics: Callable[[], StageMetrics] = field(repr=False, default=StageMetrics)
     """What its operators have measured. Ask when it has run."""
+    added_files: int = 0
+    """How many files were added, if only these are read, and their rows added to those of an earlier job."""
     upstream: tuple[PipelinedStageHandle, ...] = field(repr=False, default=())
     """The other stages of its pipelined region, which run in the Spark job of this one; set when all exchanges are
     known."""
@@ -261,7 +263,7 @@ class StageHandle:
     def adaptation(self) -> StageAdaptation:
         """How the stage's run differed from its plan. Ask only once the JVM's object is made."""
         tasks = self.merged()
-        return StageAdaptation(self.joins(), None if tasks < 0 else tasks)
+        return StageAdaptation(self.joins(), None if tasks < 0 else tasks, self.added_files)
 
     @property
     def known_adaptation(self) -> StageAdaptation:

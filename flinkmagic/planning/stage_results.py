@@ -16,6 +16,8 @@ from flinkmagic.planning.stage_handles import ResultKind, StageHandle
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
+    from flinkmagic.planning.appended_stages import AppendedRelation, AppendedShuffle
+
 
 @dataclass(frozen=True, eq=False)
 class StageResult:
@@ -38,6 +40,8 @@ class StageResult:
     adopt: Callable[[JavaObject], None] = field(default=lambda _: None, repr=False)
     """Takes such an object of an earlier job: the plans of this job then use it in place of the stage. Call it before
     any stage of the job has run."""
+    appended: AppendedShuffle | AppendedRelation | None = field(default=None, repr=False)
+    """Of a shuffle, or a boundary: lets what earlier jobs have made be a part of it."""
 
     @property
     def kind(self) -> ResultKind:

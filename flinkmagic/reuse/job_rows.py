@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from py4j.protocol import Py4JError
@@ -50,7 +51,7 @@ class KeptRows:
     drop : callable
         Lets Spark drop them.
     is_stored : callable, optional
-        Returns whether they can be read from files.
+        Returns whether all of them can be read although the builder has not counted them, such as from files.
     """
 
     def __init__(
@@ -124,7 +125,9 @@ class JobRows:
             sc = self._spark.sparkContext
             level = sc._getJavaStorageLevel(getattr(StorageLevel, self._level)) if self._level else None
             builder, plan, drop = handle.keep(level)
-            kept = self._put(handle, plan, KeptRows(builder, drop))
+            # Where rows were added, the builder does not know of all: it counts those that its own plan makes.
+            is_stored = partial(self._are_stored, builder) if handle.added_files else lambda: False
+            kept = self._put(handle, plan, KeptRows(builder, drop, is_stored))
         return kept.rows.builder.cachedColumnBuffers()
 
     def frame(self, handle: StageHandle) -> DataFrame:
@@ -194,9 +197,14 @@ class JobRows:
         are there, and nothing would use the rows (seen on 4.3.0).
         """
         kept = self.of(handle)
-        if kept is None:
-            return 0
-        rows = kept.rows.builder.cachedColumnBuffers().id()
+        return 0 if kept is None else self._stored(kept.rows.builder.cachedColumnBuffers())
+
+    def _are_stored(self, builder: JavaObject) -> bool:
+        batches = builder.cachedColumnBuffers()
+        return self._stored(batches) == int(batches.getNumPartitions())
+
+    def _stored(self, batches: JavaObject) -> int:
+        rows = batches.id()
         stored = self._spark.sparkContext._jsc.sc().getRDDStorageInfo()
         return sum(int(one.numCachedPartitions()) for one in stored if one.id() == rows)
 

@@ -27,7 +27,7 @@ import hashlib
 import json
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from py4j.protocol import Py4JJavaError
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
 from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.java import java_list
 from flinkmagic.reuse.code_fingerprint import fingerprint
 from flinkmagic.reuse.java_classes import CLASSES
 
@@ -85,6 +86,29 @@ class ResultKey:
     """Whether it is portable, and all that it was made from can be seen, however much later (`durable_keys`)."""
     runs_python: bool = False
     """Whether Python functions are run."""
+
+
+@dataclass(frozen=True)
+class OpenKey:
+    """The identity of rows without the files that they were made of."""
+
+    digest: str
+    """Equal for rows that the same plan makes of files, whichever these are."""
+    reads: str
+    """The lists of files in the order in which the plan names them, for `ResultKeys.states`."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How the files of rows have grown since earlier ones with the same open key."""
+
+    added: Any
+    """By file index what its list was, and the paths that were added, for ``AppendedRows``; None if a file of that time
+    is no longer what it was."""
+    files: int = 0
+    """How many were added."""
+    changed: str = ""
+    """One that is no longer what it was, while others are; empty if they are other files altogether."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +185,39 @@ class ResultKeys:
             What else the key depends on, such as the names of columns that the plan itself does not hold.
         """
         return self._key(self._keys.keyOf, plan, more=more)
+
+    def open_of(self, plan: JavaObject, key: ResultKey, *more: str) -> OpenKey | None:
+        """Return the open key of rows that have a key; None if they are made of no files."""
+        if not key.files:
+            return None
+        try:
+            answer = json.loads(self._keys.openKeyOf(plan))
+        except Py4JJavaError as error:
+            _LOG.debug("rows have no open key: %s", error.java_exception)  # as in `_key`
+            return None
+        if "digest" not in answer:
+            return None
+        whole = json.dumps([answer["digest"], key.settings, *more])
+        return OpenKey(hashlib.sha256(whole.encode()).hexdigest(), " ".join(map(str, answer["reads"])))
+
+    def states(self, key: OpenKey) -> JavaObject:
+        """Return the lists of files as they are now, to compare later ones with."""
+        return self._keys.states(key.reads)
+
+    def growth(self, key: OpenKey, earlier: JavaObject) -> Growth:
+        """Return what was added since `states` returned the lists of equal rows."""
+        found = self._keys.added(key.reads, earlier)
+        if isinstance(found, str):
+            return Growth(None, changed=found)
+        return Growth(found, self.count([found]))
+
+    def count(self, added: Iterable[JavaObject]) -> int:
+        """Return how many files were added, by several `Growth.added`."""
+        return int(self._keys.count(java_list(self._sc._jvm, added)))
+
+    def digests(self, key: OpenKey, states: JavaObject) -> JavaObject:
+        """Return by file index the digest of a list that `states` returned for equal rows."""
+        return self._keys.digests(key.reads, states)
 
     def of_answer(self, query_execution: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of what a query answers under the settings of its session; nothing is planned for it.

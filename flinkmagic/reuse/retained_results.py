@@ -32,6 +32,8 @@ from flinkmagic.reuse.finished_writes import FinishedWrite
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from flinkmagic.reuse.appendable import Appendable
+
 _LOG = logging.getLogger(__name__)
 
 DEFAULT_BYTES = 8 * 2**30
@@ -95,6 +97,8 @@ class RetainedResult:
     """The file by which they do; None if it is not stored for them."""
     is_from_store: bool = False
     """Whether it was found there."""
+    appendable: Appendable | None = None
+    """What is needed to bring it up to date when files are added; None if that is not possible."""
 
     @property
     def place(self) -> str:
@@ -138,6 +142,15 @@ class RetainedResults:
             if own is not None or not of_session:
                 return own
             return next((one for one in self._retained.values() if one.key == key and one.for_session), None)
+
+    def appendable(self, graph: str, *, of_session: bool) -> list[RetainedResult]:
+        """Return the results that a graph may bring up to date, last used first."""
+        with self._lock:
+            return [
+                one
+                for one in reversed(self._retained.values())
+                if one.appendable is not None and (one.graph == graph or (of_session and one.for_session))
+            ]
 
     def use(self, result: RetainedResult) -> None:
         """Note a use of a result."""

@@ -17,16 +17,18 @@ The rules, as the code keeps them:
 8. A run of some of the sinks leaves alone what is known of the others: results under the keys of their stages are
    retained still, and so are the writes that a failed run had finished. Rules 4 to 6 hold for its own sinks.
 9. A run in full uses none of all that; what other graphs have retained stays.
-10. With a durable store, boundaries are looked for there, too, and stored there in time (`durable_rows`): if all that
+10. Where files were only added to those that a result was made of, it is brought up to date (`append_refresh`).
+11. With a durable store, boundaries are looked for there, too, and stored there in time (`durable_rows`): if all that
     they depend on can be seen by later processes, and their files were the same from before the job began.
 """
 
 from __future__ import annotations
 
 import logging
+import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
@@ -36,6 +38,8 @@ from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.reuse.append_refresh import AppendRefresh
+from flinkmagic.reuse.appendable import Appendable
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.driver_broadcasts import DriverBroadcast
 from flinkmagic.reuse.durable_keys import durable_keys
@@ -84,8 +88,10 @@ class Retention:
         How many bytes may be retained from now on, over all graphs.
     full : bool
         Whether the job computes and writes all, whatever exists already (rule 9).
+    refreshes : bool
+        Whether what was made of files to which others were added is brought up to date (rule 10).
     durable : DurableRows, optional
-        Where boundaries are stored for later processes, and found (rule 10).
+        Where boundaries are stored for later processes, and found (rule 11).
     """
 
     def __init__(
@@ -96,9 +102,12 @@ class Retention:
         bound: int | None = None,
         *,
         full: bool = False,
+        refreshes: bool = True,
         durable: DurableRows | None = None,
     ) -> None:
         self._sc = sc
+        self._refreshes = refreshes and retain != "none"
+        self._refresh: AppendRefresh | None = None
         self._durable = durable if retain != "none" else None
         self._began = time.time()
         self._full, self._of_action = full, False
@@ -115,6 +124,8 @@ class Retention:
         self._taken_up = NOTHING
         self.reasons: dict[str, str] = {}
         """By the name of a stage, why its result has no key and every run computes it."""
+        self.not_refreshed: Mapping[str, str] = {}
+        """By the name of a stage, why its former rows are not brought up to date."""
         self.not_used: dict[str, str] = {}
         """By the name of a DataFrame, why its kept rows are not used."""
         if bound is not None:
@@ -135,6 +146,7 @@ class Retention:
             if self._checkpoints is None:
                 return NOTHING
         keys = ResultKeys(self._sc, planned.relations)
+        refresh = AppendRefresh(self._sc, self._store, keys, self._name, of_session=self._retain == "session")
         changed_file = cache(keys.changed_file)
         vertex_of = _vertices_by_handle(graph)
         found: dict[int, tuple[StageResult, RetainedResult]] = {}
@@ -149,7 +161,11 @@ class Retention:
                 self._keys_left_out.add(key.digest)
                 continue
             entry = None if self._full else self._find(result, key)
-            if result.handle.is_committed or entry is None:
+            if result.handle.is_committed:
+                continue
+            if entry is None:
+                if self._refreshes and not self._full:
+                    refresh.offer(result, key, changed_file)
                 continue
             file = changed_file(key.files)
             if file or not entry.is_there():
@@ -157,16 +173,23 @@ class Retention:
                     lost = FILES_GONE if entry.is_from_store else LOST
                     self.not_used[result.handle.name] = other_file(file) if file else lost
                 continue
+            refresh.use(result, key, entry)
             if self._use(result, entry, kept):
                 found[vertex_of[result.handle]] = (result, entry)
+        refresh.decide()
+        self._refresh, self.not_refreshed = refresh, refresh.reasons
         self._write_keys = keys_of_writes(planned.results, self._keys)
         self._overwrites = frozenset(one.index for one in planned.sinks if one.write and one.write.facts.overwrites)
         self._leave_out(planned, vertex_of)
         written = set() if self._full else self._written(planned, vertex_of, keys, changed_file)
         finished = _not_needed(graph, found.keys() | written)
-        self._drop_former({entry.key for _, entry in found.values()})
+        formers = {one.former.key for one in refresh.refreshed.values()}  # if this job fails, the next one needs them
+        self._drop_former(formers | {entry.key for _, entry in found.values()})
         results = {vertex: entry for vertex, (_, entry) in found.items()}
-        self._taken_up = TakenUp(frozenset(finished), results, frozenset(written))
+        refreshed = {
+            vertex_of[handle]: one for handle, one in refresh.refreshed.items() if vertex_of[handle] not in finished
+        }
+        self._taken_up = TakenUp(frozenset(finished), results, frozenset(written), refreshed, refresh.added_files)
         return self._taken_up
 
     def _leave_out(self, planned: PlannedJob, vertex_of: _VertexOf) -> None:
@@ -307,7 +330,15 @@ class Retention:
                 bytes_ = bytes_by_partition.get(job_vertex.id)
                 what = _users_name(job_vertex.job_vertex)
                 durable = self._durable_key(keys, now) if result.over is not None else ""
-                self._retain_result(result, key, what, kept, bytes_, seconds[vertex], durable)
+                appendable, took = None, seconds[vertex]
+                if self._refresh is not None:
+                    appendable = self._refresh.appendable(result, now, keys)
+                former = self._taken_up.refreshed.get(vertex)
+                if former is not None:
+                    bytes_, took = former.bytes_with(bytes_), took + former.former.seconds
+                self._retain_result(result, key, what, kept, bytes_, took, durable, appendable)
+                if former is not None and result.handle.keeps_rows:  # the rows are kept twice
+                    self._store.drop(partial(operator.is_, former.former))
         sinks = {vertex_of.get(one.handle): one.sink for one in planned.results if one.handle.is_committed}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         is_failed = status is JobStatus.FAILED
@@ -331,6 +362,7 @@ class Retention:
         bytes_by_partition: tuple[int, ...] | None,
         seconds: float,
         durable_key: str,
+        appendable: Appendable | None,
     ) -> None:
         computed: Any
         facts: dict[str, Any]
@@ -342,7 +374,13 @@ class Retention:
             size = stored_bytes(self._sc, rows.builder.cachedColumnBuffers().id())
             facts = {"is_there": rows.are_there, "let_go": rows.let_go}
         else:
-            computed, facts = result.computed(), {"is_there": self._is_there(result)}
+            computed, facts = result.computed(), {}
+            if appendable is not None:
+                exchanges = [part.exchange for part in appendable.parts if part.exchange is not None]
+                computed = exchanges[-1]
+                facts["is_there"] = self._are_there([one.shuffleDependency() for one in exchanges])
+            elif result.handle.is_map_stage:
+                facts["is_there"] = self._are_there([result.handle.make()])
             if bytes_by_partition is not None:
                 size = sum(bytes_by_partition)
             else:
@@ -363,18 +401,16 @@ class Retention:
             seconds=seconds,
             of_action=self._of_action,
             durable_key=durable_key,
+            appendable=appendable,
             **facts,
         )
         self._store.add(retained)
         if self._durable is not None:
             self._durable.store_later(retained)
 
-    def _is_there(self, result: StageResult) -> Callable[[], bool]:
-        if not result.handle.is_map_stage:
-            return lambda: True
-        dependency = result.handle.make()
-        tasks, outputs = dependency.rdd().getNumPartitions(), MapOutputs(self._sc)
-        return lambda: outputs.are_complete(dependency, tasks)
+    def _are_there(self, dependencies: Sequence[Any]) -> Callable[[], bool]:
+        tasks, outputs = [one.rdd().getNumPartitions() for one in dependencies], MapOutputs(self._sc)
+        return lambda: all(map(outputs.are_complete, dependencies, tasks))
 
 
 def _data_size(computed: Any) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flinkmagic.graph.execution_graph import ExecutionGraph
+from flinkmagic.reuse.append_refresh import Refreshed
 from flinkmagic.reuse.durable_store import KERNEL
 from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.scheduler_ng import RecoveredJob
@@ -22,11 +23,16 @@ class TakenUp:
     """By the index of a job vertex the result that replaces its own."""
     written: frozenset[int] = frozenset()
     """Indices of the job vertices of writes that the previous run finished."""
+    refreshed: Mapping[int, Refreshed] = field(default_factory=dict)
+    """By the index of a job vertex that computes only what was added what there is of its result."""
+    added_files: int = 0
+    """From how many added files that is done."""
 
     @property
     def saved_seconds(self) -> float:
         """How long it took to make what is used here; results are made side by side."""
-        return max((result.seconds for result in self.results.values()), default=0.0)
+        former = (one.former for one in self.refreshed.values())
+        return max((result.seconds for result in (*self.results.values(), *former)), default=0.0)
 
     @property
     def other_kernel_at(self) -> float:

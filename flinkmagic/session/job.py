@@ -28,7 +28,7 @@ from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.options import NO_RESTART, JobOptions
+from flinkmagic.options import NO_RESTART, REFRESH_ADDED, JobOptions
 from flinkmagic.planning import PlannedJob
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.reuse.durable_store import durable_store
@@ -313,6 +313,15 @@ class Job:
         """Return, by the name of a DataFrame, why its kept rows are not used."""
         return self._deployment.not_used
 
+    @property
+    def added_files(self) -> int:
+        """From how many added files this job has brought earlier results up to date; 0 if it has brought none."""
+        return self._deployment.taken_up.added_files
+
+    def not_refreshed(self) -> dict[str, str]:
+        """Return, by the name of a stage, why it is computed in full, although an earlier job has done so before."""
+        return self._deployment.not_refreshed
+
     def findings(self) -> tuple[Finding, ...]:
         """Return what lost time in the job, as far as it is, the most expensive first.
 
@@ -495,6 +504,7 @@ def _deployment(
             options.retain,
             options.retain_bytes,
             full=full,
+            refreshes=options.refresh == REFRESH_ADDED,
             durable=durable_rows(sc, store) if store is not None else None,
         ),
         checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,

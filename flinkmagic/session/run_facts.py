@@ -31,7 +31,9 @@ def run_facts(
         how = adaptations.get(vertex.id, AS_PLANNED)
         told = facts.setdefault(vertex.id, [])
         told += [("join", _join(choice)) for choice in how.joins]
-        if how.tasks is not None:
+        if how.added_files:
+            told.append(("reads", count(how.added_files, "added file")))
+        elif how.tasks is not None:
             told.append(("tasks", f"{how.tasks}, for {count(vertex.parallelism, 'partition')} that turned out small"))
     return {vertex: tuple(told) for vertex, told in facts.items() if told}
 
@@ -43,7 +45,7 @@ def adaptation_notes(graph: AccessExecutionGraph, adaptations: Mapping[str, Stag
     for vertex in graph.job_vertices:
         how = adaptations.get(vertex.id, AS_PLANNED)
         lines += [f"{vertex.name}: {_join(choice)}" for choice in how.joins]
-        if how.tasks is not None:
+        if how.tasks is not None and not how.added_files:
             merged, saved = merged + 1, saved + vertex.parallelism - how.tasks
     if merged:
         lines.append(f"small partitions read together: {count(merged, 'stage')}, {count(saved, 'task')} fewer")

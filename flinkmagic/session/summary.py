@@ -93,9 +93,16 @@ def taken_up_note(taken_up: TakenUp) -> str:
     reused = len(taken_up.finished - taken_up.written)
     other = f" (from {moment(taken_up.other_kernel_at)}, another kernel)" if taken_up.other_kernel_at else ""
     notes = [f"{count(reused, 'job vertex', 'job vertices')} reused{other}"] if reused else []
+    if taken_up.added_files:
+        notes.append(brought_up_to_date(taken_up.added_files))
     if taken_up.written:
         notes.append(f"{count(len(taken_up.written), 'write')} kept of the failed run")
     return ", ".join(notes)
+
+
+def brought_up_to_date(files: int) -> str:
+    """Return that results were brought up to date from so many files."""
+    return f"brought up to date from {count(files, 'added file')}"
 
 
 def left_out_note(sinks: Sequence[PlannedSink], next_step: str) -> str:

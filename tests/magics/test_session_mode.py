@@ -497,3 +497,17 @@ def test_a_frame_sees_an_appended_file_as_plain_spark_does(on, tmp_path, mode: s
     on.run("rows.write.mode('append').parquet(f'{at}/days')")
     assert on.run("days.count(), days.groupBy('id').count().count()").value == (35, 10), "it was cached again"
     on.run("days.unpersist()")
+
+
+def test_the_card_says_that_rows_were_brought_up_to_date_unless_that_is_switched_off(on) -> None:
+    grow = "spark.range(600, 0, -1, 1).selectExpr('id', 'id % 3 AS k').write.mode('append').parquet(f'{at}/grown')"
+    ask = "spark.read.parquet(f'{at}/grown').groupBy('k').agg(F.sum('id')).toPandas()"
+    told = []
+    try:
+        for option in ("added", "added", "full", "added"):
+            on.run(f"%flinkgraph on --refresh {option}")
+            on.run(grow)
+            told.append("brought up to date from 1 added file" in lines(on.run(ask))[0])
+    finally:
+        on.run("%config FlinkMagics.refresh = 'added'")
+    assert told == [False, True, False, True]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from flinkmagic.amounts import count
 from flinkmagic.deployment.board.messages import (
     CancelRequested,
     CancelStage,
@@ -491,7 +492,9 @@ class StageDrive(BoardDrive):
         self.adaptations[job_vertex.id] = how
         for choice in how.joins:
             self._event_log.add("stages", f"{job_vertex.name}: {choice}")
-        if how.tasks is not None:
+        if how.added_files:
+            self._event_log.add("stages", f"{job_vertex.name}: reads {count(how.added_files, 'added file')} alone")
+        elif how.tasks is not None:
             merged = f"{how.tasks} of {job_vertex.parallelism} tasks read all partitions, as these are small"
             self._event_log.add("stages", f"{job_vertex.name}: {merged}")
 

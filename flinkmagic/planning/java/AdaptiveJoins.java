@@ -1,5 +1,6 @@
 package flinkmagic.planning;
 
+import java.util.ArrayList;
 import java.util.IdentityHashMap;
 
 import org.apache.spark.MapOutputStatistics;
@@ -69,7 +70,7 @@ public class AdaptiveJoins {
     private static final long MOST_IN_ALL = 8L;
 
     private final IdentityHashMap<SparkPlan, Double> shares = new IdentityHashMap<SparkPlan, Double>();
-    private final IdentityHashMap<SparkPlan, SparkPlan> behind = new IdentityHashMap<SparkPlan, SparkPlan>();
+    private final IdentityHashMap<SparkPlan, ArrayList> behind = new IdentityHashMap<SparkPlan, ArrayList>();
     private final IdentityHashMap<SparkPlan, Boolean> free = new IdentityHashMap<SparkPlan, Boolean>();
     private final IdentityHashMap<SparkPlan, Boolean> fixed = new IdentityHashMap<SparkPlan, Boolean>();
     private final IdentityHashMap<SparkPlan, String> chosen = new IdentityHashMap<SparkPlan, String>();
@@ -89,9 +90,9 @@ public class AdaptiveJoins {
         shares.put(exchange, Double.valueOf(largestShare));
     }
 
-    /** A scan represents a shuffle in the plans that are made. */
-    public void standsFor(SparkPlan scan, Exchange exchange) {
-        behind.put(scan, exchange);
+    /** A scan represents a shuffle in the plans that are made, or several that have its rows. */
+    public void standsFor(SparkPlan scan, ArrayList<Exchange> exchanges) {
+        behind.put(scan, exchanges);
     }
 
     /** The plan of a whole query or write, as Spark's planner made it of its optimized plan. */
@@ -303,21 +304,27 @@ public class AdaptiveJoins {
                 }
                 below = (SparkPlan) below.children().head();
             }
-            if (behind.containsKey(below)) {
-                below = (SparkPlan) behind.get(below);
-            } else if (below instanceof ReusedExchangeExec) {
-                below = ((ReusedExchangeExec) below).child();
+            ArrayList parts = (ArrayList) behind.get(below);
+            if (parts == null) {
+                parts = new ArrayList();
+                parts.add(below instanceof ReusedExchangeExec ? ((ReusedExchangeExec) below).child() : below);
             }
-            Double share = (Double) shares.get(below);
+            // Where several shuffles have the rows, the sizes of all together are noted with the last.
+            Double share = (Double) shares.get(parts.get(parts.size() - 1));
             if (share == null) {
                 bytes = -1L;
                 largestShare = 1.0;
                 return;
             }
-            Statistics statistics = ((ShuffleExchangeLike) below).runtimeStatistics();
-            long shuffled = statistics.sizeInBytes().longValue();
+            long shuffled = 0L;
+            long rows = 0L;
+            for (Object part : parts) {
+                Statistics statistics = ((ShuffleExchangeLike) part).runtimeStatistics();
+                shuffled += statistics.sizeInBytes().longValue();
+                rows += rowsOf(statistics);
+            }
             largestShare = share.doubleValue();
-            bytes = isChanged ? Math.max(shuffled, rowsOf(statistics) * rowBytes(input)) : shuffled;
+            bytes = isChanged ? Math.max(shuffled, rows * rowBytes(input)) : shuffled;
         }
 
         /** Whether each partition is small enough to be hashed. */

@@ -2,10 +2,12 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
+import java.util.Set;
 
 import org.apache.spark.Dependency;
 import org.apache.spark.MapOutputStatistics;
 import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -29,6 +31,8 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import scala.Function1;
 import scala.Option;
 import scala.collection.Iterator;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
 
 /**
  * Makes the plans that run from the plans that were read: equal exchanges and subqueries become one, and an operator
@@ -37,6 +41,8 @@ import scala.collection.Iterator;
  * Every node is rebuilt once, so that an exchange is one object (and one shuffle id) in all plans of the job.
  */
 public class PlanRebuilder {
+    private static final ClassTag ANY = ClassTag$.MODULE$.Any();
+
     private final IdentityHashMap<SparkPlan, SparkPlan> standsFor = new IdentityHashMap<SparkPlan, SparkPlan>();
     private final IdentityHashMap<SparkPlan, Object> hidden = new IdentityHashMap<SparkPlan, Object>();
     private final IdentityHashMap<SparkPlan, SparkPlan> made = new IdentityHashMap<SparkPlan, SparkPlan>();
@@ -44,6 +50,12 @@ public class PlanRebuilder {
     private final IdentityHashMap<SparkPlan, SparkPlan> pipelined = new IdentityHashMap<SparkPlan, SparkPlan>();
     private final IdentityHashMap<SparkPlan, SparkPlan> writes = new IdentityHashMap<SparkPlan, SparkPlan>();
     private final IdentityHashMap<SparkPlan, SparkPlan> together = new IdentityHashMap<SparkPlan, SparkPlan>();
+    private final IdentityHashMap<SparkPlan, ArrayList> earlier = new IdentityHashMap<SparkPlan, ArrayList>();
+    private final IdentityHashMap<SparkPlan, MapOutputStatistics> earlierSizes = new IdentityHashMap<SparkPlan, MapOutputStatistics>();
+    private final IdentityHashMap<CachedRDDBuilder, Object[]> formerRows = new IdentityHashMap<CachedRDDBuilder, Object[]>();
+    private final IdentityHashMap<SparkPlan, Set> added = new IdentityHashMap<SparkPlan, Set>();
+    private final IdentityHashMap<SparkPlan, SparkPlan> without = new IdentityHashMap<SparkPlan, SparkPlan>();
+    private final IdentityHashMap<SparkPlan, Integer> since = new IdentityHashMap<SparkPlan, Integer>();
     private final AdaptiveJoins joins = new AdaptiveJoins();
     private final CoalescedReads reads = new CoalescedReads();
     private Function1 scans;
@@ -65,6 +77,47 @@ public class PlanRebuilder {
         if (computed instanceof ShuffleExchangeLike) {
             joins.written((Exchange) computed, null);
         }
+    }
+
+    /**
+     * Other exchanges of earlier jobs have the former part of an exchange's rows; they are read before its own.
+     *
+     * @param exchanges as they ran, in order
+     * @param sizes what each of them wrote
+     */
+    public synchronized void follow(SparkPlan plan, ArrayList<Exchange> exchanges, ArrayList<MapOutputStatistics> sizes) {
+        MapOutputStatistics all = (MapOutputStatistics) sizes.get(0);
+        for (int i = 1; i < sizes.size(); i++) {
+            all = AppendedShuffles.together(all, (MapOutputStatistics) sizes.get(i));
+        }
+        earlier.put(plan, exchanges);
+        earlierSizes.put(plan, all);
+    }
+
+    /** Rows that an earlier job has kept are a part of a relation's; its plan makes the rest. */
+    public synchronized void follow(InMemoryRelation relation, CachedRDDBuilder former, int partitions) {
+        // Asked for when its rows have been released, the builder would keep others in their place.
+        formerRows.put(
+            relation.cacheBuilder(), new Object[] {former.cachedColumnBuffers(), Integer.valueOf(partitions)});
+    }
+
+    /**
+     * Operators of the stage below such an exchange run on what was added since.
+     *
+     * @param scans the files that are read, by the scan
+     * @param without operators that have no rows then
+     * @param since by the exchange that is read, how many of the former ones to leave out
+     */
+    public synchronized void append(IdentityHashMap scans, IdentityHashMap without, IdentityHashMap since) {
+        added.putAll(scans);
+        this.without.putAll(without);
+        this.since.putAll(since);
+    }
+
+    /** How many tasks the stage below such an exchange has; -1 if as many as planned. */
+    public synchronized int addedTasks(SparkPlan plan, int planned) throws Exception {
+        int tasks = ((ShuffleExchangeExec) exchange(plan)).shuffleDependency().rdd().getNumPartitions();
+        return tasks == planned ? -1 : tasks;
     }
 
     /** What is used in place of an exchange or a subquery; null if it runs itself. */
@@ -103,8 +156,10 @@ public class PlanRebuilder {
     }
 
     /** A shuffle of this job is written: later stages read it in the way that suits its size. */
-    public synchronized void written(SparkPlan plan, MapOutputStatistics statistics) throws Exception {
+    public synchronized void written(SparkPlan plan, MapOutputStatistics own) throws Exception {
         Exchange exchange = exchange(plan);
+        MapOutputStatistics former = (MapOutputStatistics) earlierSizes.get(plan);
+        MapOutputStatistics statistics = former == null ? own : AppendedShuffles.together(former, own);
         joins.written(exchange, statistics);
         reads.written(exchange, statistics);
     }
@@ -215,8 +270,13 @@ public class PlanRebuilder {
         CachedRDDBuilder builder = (CachedRDDBuilder) kept.get(planned.cacheBuilder());
         if (builder == null) {
             SparkPlan plan = planned.cacheBuilder().cachedPlan();
-            builder = PlanNodes.withPlan(planned.cacheBuilder(), rebuild(plan));
+            builder = PlanNodes.withPlan(planned.cacheBuilder(), isExchange(plan) ? input(plan) : rebuild(plan));
             kept.put(planned.cacheBuilder(), builder);
+            Object[] former = (Object[]) formerRows.get(planned.cacheBuilder());
+            if (former != null) {
+                boolean isKnown = !(plan.outputPartitioning() instanceof UnknownPartitioning);
+                AppendedBatches.join((RDD) former[0], builder, ((Integer) former[1]).intValue(), isKnown);
+            }
             ArrayList<SparkPlan> leaves = new ArrayList<SparkPlan>();
             if (CoalescedReads.collect(plan, hidden, true, leaves) && !MergedRows.hidesOrder(plan)) {
                 reads.noteSizes(builder.cachedPlan(), inputs(leaves));
@@ -307,6 +367,9 @@ public class PlanRebuilder {
     }
 
     private SparkPlan make(SparkPlan plan) throws Exception {
+        if (without.containsKey(plan)) {
+            return PlanNodes.scanOver(plan, SparkContext.getOrCreate().emptyRDD(ANY), new UnknownPartitioning(0));
+        }
         SparkPlan first = (SparkPlan) standsFor.get(plan);
         if (first != null && plan instanceof Exchange) {
             return new ReusedExchangeExec(plan.output(), exchange(first));
@@ -329,6 +392,9 @@ public class PlanRebuilder {
                 return plan;
             }
             return child instanceof ReusedSubqueryExec ? child : new ReusedSubqueryExec((BaseSubqueryExec) child);
+        }
+        if (added.containsKey(plan)) {
+            return AddedFiles.scan((FileSourceScanExec) plan, (Set) added.get(plan));
         }
         if (scans != null && plan instanceof FileSourceScanExec) {
             return (SparkPlan) scans.apply(plan);
@@ -399,17 +465,37 @@ public class PlanRebuilder {
     /** An input, as its consumer reads it. */
     private SparkPlan input(SparkPlan child) throws Exception {
         ShufflePartitionSpec[] specs = reads.of(child);
-        if (specs == null) {
+        ArrayList<Exchange> parts = without.containsKey(child) ? null : parts(child);
+        if (specs == null && parts == null) {
             return rebuild(child);
         }
         if (MergedRows.scan(child) != null) {
             return together(child, specs);
         }
-        Exchange exchange = exchange(child);
-        RDD rows = ((ShuffleExchangeLike) exchange).getShuffleRDD(specs);
-        SparkPlan scan = PlanNodes.scanOver(child, rows, new UnknownPartitioning(specs.length));
-        joins.standsFor(scan, exchange);
+        if (parts == null) {
+            parts = new ArrayList<Exchange>();
+            parts.add(exchange(child));
+        }
+        Partitioning partitioning = specs == null ? child.outputPartitioning() : new UnknownPartitioning(specs.length);
+        SparkPlan scan = PlanNodes.scanOver(child, AppendedShuffles.rows(parts, specs), partitioning);
+        joins.standsFor(scan, parts);
         return scan;
+    }
+
+    /** The exchanges that have the rows of one, as a consumer reads it; null if it is one. */
+    private ArrayList<Exchange> parts(SparkPlan child) throws Exception {
+        SparkPlan first = child;
+        while (first != null && !earlier.containsKey(first)) {
+            first = first instanceof ReusedExchangeExec
+                ? (SparkPlan) ((ReusedExchangeExec) first).child() : (SparkPlan) standsFor.get(first);
+        }
+        if (first == null) {
+            return null;
+        }
+        ArrayList<Exchange> parts = new ArrayList<Exchange>((ArrayList) earlier.get(first));
+        parts.add(exchange(first));
+        Integer left = (Integer) since.get(child);
+        return left == null ? parts : new ArrayList<Exchange>(parts.subList(left.intValue(), parts.size()));
     }
 
     private SparkPlan withNewChildren(SparkPlan plan) throws Exception {

@@ -1,6 +1,7 @@
 package flinkmagic.reuse;
 
 import java.io.File;
+import java.lang.ref.WeakReference;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
@@ -8,6 +9,7 @@ import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -27,6 +29,9 @@ import scala.collection.Iterator;
  */
 public class FileListings {
     private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** What was listed, by its digest, as long as anybody refers to it: the results of many jobs read the same files. */
+    private static final HashMap<String, WeakReference> LISTED = new HashMap<String, WeakReference>();
 
     private final IdentityHashMap<Object, Object[]> listings = new IdentityHashMap<Object, Object[]>();
     private final ArrayList<PartitioningAwareFileIndex> indexes = new ArrayList<PartitioningAwareFileIndex>();
@@ -58,6 +63,99 @@ public class FileListings {
             listings.put(index, known);
         }
         return known;
+    }
+
+    /** What some indexes have listed, to be compared with what later ones have: by index a digest, and the files. */
+    public ArrayList states(int[] numbers) throws Exception {
+        ArrayList states = new ArrayList();
+        for (int number : numbers) {
+            PartitioningAwareFileIndex index = (PartitioningAwareFileIndex) indexes.get(number);
+            states.add(new Object[] {of(index)[1], listed((String) of(index)[1], index)});
+        }
+        return states;
+    }
+
+    private HashMap listed(String digest, PartitioningAwareFileIndex index) throws Exception {
+        synchronized (LISTED) {
+            LISTED.values().removeIf(new Cleared());
+            WeakReference known = (WeakReference) LISTED.get(digest);
+            HashMap<String, String> files = known == null ? null : (HashMap<String, String>) known.get();
+            if (files == null) {
+                files = new HashMap<String, String>();
+                HashMap stamps = (HashMap) of(index)[3];
+                Iterator all = index.allFiles().iterator();
+                while (all.hasNext()) {
+                    FileStatus file = (FileStatus) all.next();
+                    files.put(file.getPath().toString(), line(file) + "|" + stamps.get(file.getPath()));
+                }
+                LISTED.put(digest, new WeakReference(files));
+            }
+            return files;
+        }
+    }
+
+    /** Says which references have been cleared. */
+    static class Cleared implements java.util.function.Predicate {
+        @Override
+        public boolean test(Object reference) {
+            return ((WeakReference) reference).get() == null;
+        }
+    }
+
+    /**
+     * What was added to files that were listed earlier: by index the digest of those, and the paths of the added ones.
+     * In place of all that a file that is no longer what it was; an empty text if none is, as of other folders.
+     *
+     * @param earlier as `states` returned it, for indexes in the same places of an equal plan
+     */
+    public Object added(int[] numbers, ArrayList earlier) throws Exception {
+        IdentityHashMap<Object, Object[]> found = new IdentityHashMap<Object, Object[]>();
+        ArrayList now = states(numbers);
+        for (int i = 0; i < numbers.length; i++) {
+            Object[] before = (Object[]) earlier.get(i);
+            HashMap<String, String> files = (HashMap<String, String>) ((Object[]) now.get(i))[1];
+            HashMap<String, String> former = (HashMap<String, String>) before[1];
+            HashSet<String> added = new HashSet<String>(files.keySet());
+            String changed = null;
+            for (String path : former.keySet()) {
+                if (former.get(path).equals(files.get(path))) {
+                    added.remove(path);
+                } else {
+                    changed = path;
+                }
+            }
+            if (changed != null) {
+                return added.size() < files.size() ? changed : "";
+            }
+            Object[] known = (Object[]) found.get(indexes.get(numbers[i]));
+            if (known != null && !known[0].equals(before[0])) {
+                return "";  // the same files, read twice, were others in each place
+            }
+            found.put(indexes.get(numbers[i]), new Object[] {before[0], added});
+        }
+        return found;
+    }
+
+    /** How many files were added, by all that `added` returned. */
+    public static int count(ArrayList<IdentityHashMap> found) {
+        HashSet<String> all = new HashSet<String>();
+        for (IdentityHashMap added : found) {
+            for (Object each : added.values()) {
+                all.addAll((HashSet<String>) ((Object[]) each)[1]);
+            }
+        }
+        return all.size();
+    }
+
+    /** By index the digest that was listed for it, as `states` returned it; an empty one where there were several. */
+    public IdentityHashMap digests(int[] numbers, ArrayList states) {
+        IdentityHashMap<Object, String> found = new IdentityHashMap<Object, String>();
+        for (int i = 0; i < numbers.length; i++) {
+            String digest = (String) ((Object[]) states.get(i))[0];
+            String known = (String) found.get(indexes.get(numbers[i]));
+            found.put(indexes.get(numbers[i]), known == null || known.equals(digest) ? digest : "");
+        }
+        return found;
     }
 
     /**

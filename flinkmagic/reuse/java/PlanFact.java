@@ -1,9 +1,12 @@
 package flinkmagic.reuse;
 
+import java.util.ArrayList;
 import java.util.LinkedHashSet;
 
 /** What is known about a plan: a digest, or why there is none. */
 public class PlanFact {
+    private static final int MOST_READS = 10000;
+
     public String digest;
     public String reason;
     public boolean portable = true;
@@ -16,6 +19,9 @@ public class PlanFact {
 
     public final LinkedHashSet<Integer> files = new LinkedHashSet<Integer>();
 
+    /** The file indexes in the order in which they stand in the plan, each as often as it does there. */
+    public final ArrayList<Integer> reads = new ArrayList<Integer>();
+
     public void refuse(String why) {
         if (reason == null) {
             reason = why;
@@ -27,6 +33,10 @@ public class PlanFact {
         durable = durable && part.durable;
         runsPython = runsPython || part.runsPython;
         files.addAll(part.files);
+        reads.addAll(part.reads);
+        if (reads.size() > MOST_READS) {
+            refuse("its plan reads files in too many places");
+        }
         if (part.reason != null) {
             refuse(part.reason);
         }

@@ -121,7 +121,9 @@ public class PlanKeys {
     /** What Spark notes about the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
-    private final IdentityHashMap<QueryPlan, PlanFact> plans = new IdentityHashMap<QueryPlan, PlanFact>();
+    private final IdentityHashMap<QueryPlan, PlanFact> whole = new IdentityHashMap<QueryPlan, PlanFact>();
+    private final IdentityHashMap<QueryPlan, PlanFact> open = new IdentityHashMap<QueryPlan, PlanFact>();
+    private IdentityHashMap<QueryPlan, PlanFact> plans = whole;
     private ColumnNames columns = null;
     private final IdentityHashMap places = new IdentityHashMap();
     private final FileListings listings = new FileListings();
@@ -164,6 +166,53 @@ public class PlanKeys {
         return JSON.writeValueAsString(answer);
     }
 
+    /**
+     * As JSON: a digest of all that `keyOf` makes its own from but the files, and the numbers of the indexes in the
+     * order in which the plan names them; or the reason. Of a plan that has a key.
+     */
+    public String openKeyOf(SparkPlan plan) throws Exception {
+        rules(false, false);
+        plans = open;
+        try {
+            PlanFact fact = factOf(plan);
+            Map answer = new LinkedHashMap();
+            answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
+            answer.put("reads", fact.reads);
+            return JSON.writeValueAsString(answer);
+        } finally {
+            plans = whole;
+        }
+    }
+
+    /** See `FileListings.states`; the numbers with blanks between them. */
+    public ArrayList states(String numbers) throws Exception {
+        return listings.states(numbersOf(numbers));
+    }
+
+    /** See `FileListings.added`. */
+    public Object added(String numbers, ArrayList earlier) throws Exception {
+        return listings.added(numbersOf(numbers), earlier);
+    }
+
+    /** See `FileListings.count`. */
+    public int count(ArrayList<IdentityHashMap> found) {
+        return FileListings.count(found);
+    }
+
+    /** See `FileListings.digests`. */
+    public IdentityHashMap digests(String numbers, ArrayList states) throws Exception {
+        return listings.digests(numbersOf(numbers), states);
+    }
+
+    private static int[] numbersOf(String text) {
+        String[] each = text.split(" ");
+        int[] numbers = new int[each.length];
+        for (int i = 0; i < numbers.length; i++) {
+            numbers[i] = Integer.parseInt(each[i]);
+        }
+        return numbers;
+    }
+
     /** As JSON the settings of a number: those of the session, and those of Hadoop. */
     public String settings(int number) throws Exception {
         return JSON.writeValueAsString(SessionSettings.ofNumber(number));
@@ -172,7 +221,8 @@ public class PlanKeys {
     /** By which rules plans are written; what was written by others does not count. */
     private void rules(boolean ofQuery, boolean ofAnswer) {
         if (ofQuery != this.ofQuery || ofAnswer != this.ofAnswer) {
-            plans.clear();
+            whole.clear();
+            open.clear();
         }
         this.ofQuery = ofQuery;
         this.ofAnswer = ofAnswer;
@@ -252,7 +302,8 @@ public class PlanKeys {
         fact.reason = reason;
         functions.put(digest, fact);
         unknown.remove(digest);
-        plans.clear();
+        whole.clear();
+        open.clear();
     }
 
     /** The rows of a relation are those of a plan: it is a job's own, not a cache of the user's. */
@@ -611,6 +662,11 @@ public class PlanKeys {
         }
         Object[] known = listings.of((PartitioningAwareFileIndex) index);
         fact.files.add((Integer) known[0]);
+        if (plans == open) {
+            fact.reads.add((Integer) known[0]);
+            out.append("files");
+            return;
+        }
         fact.durable = fact.durable && ((Boolean) known[2]).booleanValue();
         Digests.text("files", (String) known[1], out);
         out.append(index.rootPaths().toString());

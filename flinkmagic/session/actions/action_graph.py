@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.errors.actions import not_used, paid_for
+from flinkmagic.errors.actions import in_full, not_used, paid_for
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.jvm.java import logical_plan
@@ -22,6 +22,7 @@ from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
 from flinkmagic.session.findings.texts import finding_line
+from flinkmagic.session.summary import brought_up_to_date
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +65,9 @@ class LineGraph(CompiledGraph):
         made = set(self.job_graph.vertices) - set(job.reused())
         tails = {node.id for vertex in made for node in self.job_graph.vertices[vertex].operators}
         kept = [one.name for one in self.boundaries if one.tail_id in tails and one.name not in job.not_retained()]
-        told = [not_used(name, why) for name, why in {**self.unused, **job.not_used()}.items()]
+        told = [brought_up_to_date(job.added_files)] if job.added_files else []
+        told += [in_full(why) for why in list(job.not_refreshed().values())[:1]]
+        told += [not_used(name, why) for name, why in {**self.unused, **job.not_used()}.items()]
         told += [paid_for(", ".join(dict.fromkeys(kept)))] if kept else []
         return [*told, *_first_finding(job)]
 

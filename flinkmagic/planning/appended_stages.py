@@ -1,0 +1,126 @@
+"""Lets a stage's result consist of what earlier jobs have made, and of what is added to it (``AppendedRows.java``)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from flinkmagic.jvm.java import java_list
+from flinkmagic.planning.stage_handles import Once
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
+
+    from flinkmagic.planning.stage_handles import StageHandle
+
+
+class AppendedStage(ABC):
+    """A stage of a planned job, whose result may grow.
+
+    Parameters
+    ----------
+    rebuilder : py4j.java_gateway.JavaObject
+        The job's ``PlanRebuilder``.
+    rows : callable
+        Returns the job's ``AppendedRows``.
+    plan : py4j.java_gateway.JavaObject
+        The exchange, or what makes the rows that are kept, as it was planned.
+    """
+
+    def __init__(
+        self,
+        sc: SparkContext,
+        rebuilder: JavaObject,
+        rows: Callable[[], JavaObject],
+        plan: JavaObject,
+        handle: StageHandle,
+    ) -> None:
+        self._jvm, self._rebuilder, self._rows, self._plan, self._handle = sc._jvm, rebuilder, rows, plan, handle
+
+    @abstractmethod
+    def know(self, states: Sequence[JavaObject], added: JavaObject | None) -> None:
+        """Tell of which files there are rows, and what was added since.
+
+        Parameters
+        ----------
+        states : sequence of py4j.java_gateway.JavaObject
+            By result that is there the digests of the files that it and the former ones hold, by index.
+        added : py4j.java_gateway.JavaObject or None
+            `Growth.added`; None if nothing was.
+        """
+
+    @abstractmethod
+    def decide(self) -> str:
+        """Let the stage compute only what was added, if that is enough; return why it is not, else an empty text."""
+
+    @property
+    @abstractmethod
+    def is_notable(self) -> bool:
+        """Whether it costs much to compute all of it: if its stage reads added files itself, or joins."""
+
+
+class AppendedShuffle(AppendedStage):
+    """A shuffle."""
+
+    def know(self, states: Sequence[JavaObject], added: JavaObject | None) -> None:
+        self._rows().written(self._plan, java_list(self._jvm, states), added)
+
+    def decide(self) -> str:
+        why = str(self._rows().decideWritten(self._plan) or "")
+        if not why:
+            self._handle.merged = Once(lambda: self._rebuilder.addedTasks(self._plan, self._handle.tasks))
+        return why
+
+    @property
+    def is_notable(self) -> bool:
+        return bool(self._rows().isWrittenNotable(self._plan))
+
+    def follow(self, exchanges: Sequence[JavaObject], sizes: Sequence[JavaObject]) -> None:
+        """Let other exchanges have the former part of the rows, partition by partition.
+
+        Parameters
+        ----------
+        exchanges : sequence of py4j.java_gateway.JavaObject
+            As they ran, oldest first.
+        sizes : sequence of py4j.java_gateway.JavaObject
+            What each has written (``MapOutputStatistics``).
+        """
+        self._rebuilder.follow(self._plan, java_list(self._jvm, exchanges), java_list(self._jvm, sizes))
+
+
+class AppendedRelation(AppendedStage):
+    """Rows that are kept in a relation.
+
+    Parameters
+    ----------
+    relation : py4j.java_gateway.JavaObject
+        The ``InMemoryRelation`` as it was planned; its plan is `plan`.
+    """
+
+    def __init__(
+        self,
+        sc: SparkContext,
+        rebuilder: JavaObject,
+        rows: Callable[[], JavaObject],
+        plan: JavaObject,
+        handle: StageHandle,
+        relation: JavaObject,
+    ) -> None:
+        super().__init__(sc, rebuilder, rows, plan, handle)
+        self._relation = relation
+
+    def know(self, states: Sequence[JavaObject], added: JavaObject | None) -> None:
+        self._rows().kept(self._plan, java_list(self._jvm, states), added)
+
+    def decide(self) -> str:
+        return str(self._rows().decideKept(self._plan) or "")
+
+    @property
+    def is_notable(self) -> bool:
+        return bool(self._rows().isKeptNotable(self._plan))
+
+    def follow(self, former: JavaObject) -> None:
+        """Let the rows of another ``CachedRDDBuilder`` be kept again, before what is added."""
+        self._rebuilder.follow(self._relation, former, self._handle.tasks)
