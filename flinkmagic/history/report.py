@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flinkmagic.amounts import count, duration, moment
-from flinkmagic.display import to_html
+from flinkmagic.display import palette, to_html
 from flinkmagic.display.document import document
 from flinkmagic.display.printable import lines_visible, visible, xml
 from flinkmagic.history.event_files import find_logs
@@ -120,13 +120,17 @@ def histories(path: Path, shown: int) -> list[History]:
     return [History(read_application(log), shown) for log in find_logs(path)]
 
 
+_STYLE = f"""
+body {{ margin: 24px auto; max-width: 1200px; padding: 0 16px; color: {palette.INK}; background: {palette.CARD};
+  font: 13px/1.5 {palette.SANS}; }}
+"""
 _COLUMNS = ("job", "state", "began", "took", "tasks", "what")
 
 
 def page(histories: Sequence[History]) -> str:
     """Return a page of its own for some applications."""
     title = ", ".join(history.app.name for history in histories)
-    return document(f"{title}: history", "".join(history.to_html() for history in histories))
+    return document(f"{title}: history", "".join(history.to_html() for history in histories), _STYLE)
 
 
 def _section(run: LoggedRun) -> str:
