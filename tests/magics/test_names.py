@@ -64,14 +64,14 @@ def test_runs_of_a_graph_that_is_defined_again_stay_listed(notebook, tmp_path) -
     notebook.run(cell)
     notebook.run(cell)
     listed = [line.split()[:3] for line in notebook.run("%flinkjobs named_twice").stdout.splitlines()]
-    assert listed[1:3] == [["named_twice", "old", "FINISHED"], ["named_twice", "1", "FINISHED"]]
+    assert listed[1:3] == [["named_twice", "1", "FINISHED"], ["named_twice", "2", "FINISHED"]]
     notebook.run(
         "%%flinkgraph listed_early --run\n"
         f"spark.range(3).write.json('{tmp_path}/out')\n"
         f"print(spark.read.json('{tmp_path}/out').count())\n"
     )
     listed = [line.split()[:3] for line in notebook.run("%flinkjobs listed_early").stdout.splitlines()]
-    assert listed == [["graph", "run", "status"], ["listed_early", "old", "FINISHED"]]
+    assert listed == [["graph", "run", "status"], ["listed_early", "1", "FINISHED"]]
 
 
 @pytest.mark.parametrize("magic", ["", "%%flinkgraph reader\n"])
