@@ -33,6 +33,7 @@ ORDERED = "FLINKMAGIC_TESTS_ORDERED"
 
 FIRST = (
     "differential/test_differential.py",
+    "differential/test_effects.py",
     "deployment/test_lost_executors.py",
     "deployment/test_own_sessions.py",
     "deployment/test_standalone_cluster.py",

@@ -59,8 +59,8 @@ def test_nothing_of_a_log_runs_in_the_page(tmp_path):
     made = page([history])
     tags = Tags(made).found
     assert {tag for tag, _ in tags} <= {
-        "html", "head", "meta", "title", "style", "body", "h2", "div", "table", "tr", "td", "th", "details", "summary", "strong",
-        "pre", "img",
+        "html", "head", "meta", "title", "style", "body", "h2", "div", "table", "tr", "td", "th", "details", "summary",
+        "strong", "pre", "img",
     }  # fmt: skip
     assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
     policy = next(attributes["content"] for _, attributes in tags if "http-equiv" in attributes)
