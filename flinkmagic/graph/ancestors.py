@@ -1,4 +1,4 @@
-"""The part of a JobGraph that some of its vertices need.
+"""The part of a graph that some of its vertices need.
 
 Flink runs a JobGraph as a whole. Here a run may be asked for some of the sinks: it runs this part, whose vertices keep
 their ids, so that pictures of the whole show it and results of other runs are found.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.job_graph import (
     CoLocationGroup,
     IntermediateDataSet,
@@ -39,6 +40,18 @@ def with_ancestors(job_graph: JobGraph, vertices: Iterable[str]) -> JobGraph:
     _connect(job_graph, part)
     _group(job_graph, part)
     return part
+
+
+def with_inputs(vertex: ExecutionJobVertex) -> list[ExecutionJobVertex]:
+    """Return a job vertex, and then all that it reads from, directly or through others."""
+    found, waiting = {vertex.index: vertex}, [vertex]
+    while waiting:
+        for connection in waiting.pop().inputs:
+            producer = connection.result.producer
+            if producer.index not in found:
+                found[producer.index] = producer
+                waiting.append(producer)
+    return list(found.values())
 
 
 def _alone(vertex: JobVertex) -> JobVertex:

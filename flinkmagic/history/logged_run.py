@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from flinkmagic.deployment import TaskRecord
-from flinkmagic.display import ErrorView, GraphView, JobSnapshot, TaskView, job_view, stream_view
+from flinkmagic.display import ErrorView, GraphView, JobSnapshot, job_view, stream_view
 from flinkmagic.display.costs import costs
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
@@ -42,6 +42,7 @@ from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.forecast import MOST_TASKS
 from flinkmagic.session.findings.job_facts import vertex_facts
+from flinkmagic.session.run_facts import task_views
 
 _WRITTEN = re.compile(r"Command \S*?([^/\s]+)/?, (?:true|false), (\w+)")
 """In the text of Spark's command that writes files: the last part of the path, and the format."""
@@ -225,7 +226,7 @@ class LoggedRun:
             slots_used=0,
             slots_total=self.facts.slots,
             started_at_ms=self.started_ms,
-            tasks=list(_task_views(tasks)),
+            tasks=task_views(tasks),
             errors=[ErrorView(error) for error in self._errors],
             costs=costs(amounts),
         )
@@ -368,22 +369,3 @@ def _states(attempts: tuple[TaskRecord, ...]) -> bytes:
         if states.get(task.subtask) is not ExecutionState.FINISHED:
             states[task.subtask] = task.state
     return bytes(states[subtask].value for subtask in sorted(states))
-
-
-def _task_views(tasks: list[TaskRecord]) -> Iterator[TaskView]:
-    for task in tasks:
-        yield TaskView(
-            vertex_id=task.vertex_id,
-            subtask=task.subtask,
-            attempt=task.attempt,
-            state=task.state.name,
-            slot=task.slot,
-            executor=task.executor,
-            start_ms=task.start_ms,
-            end_ms=task.end_ms,
-            rows_in=task.rows_in,
-            rows_out=task.rows_out,
-            bytes_in=task.bytes_in,
-            bytes_out=task.bytes_out,
-            error=task.error.partition("\n")[0] or None,
-        )

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flinkmagic.amounts import count, duration
 from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
-from flinkmagic.deployment.failures import short_reason
 from flinkmagic.deployment.session_cluster import submitted_jobs
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
-from flinkmagic.display import ErrorView, JobSnapshot, TaskView, palette, states_by_vertex
+from flinkmagic.display import ErrorView, JobSnapshot, palette, states_by_vertex
 from flinkmagic.display.costs import costs
 from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
@@ -51,7 +50,7 @@ from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.recorded_run import RecordedRun
-from flinkmagic.session.run_facts import adaptation_notes, run_facts
+from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_views
 from flinkmagic.session.stream_facts import stream_facts
 from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
@@ -261,7 +260,7 @@ class Job:
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
             started_at_ms=started_ms,
-            tasks=_task_views(state),
+            tasks=task_views(state.tasks),
             errors=_error_views(info),
             note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up), waiting])),
             reused=frozenset(self.reused()),
@@ -544,28 +543,6 @@ def _bind_names(
 
 def _close(stream: BatchRuns, _: Future[JobStatus]) -> None:
     stream.close()
-
-
-def _task_views(state: DeploymentSnapshot) -> list[TaskView]:
-    return [
-        TaskView(
-            vertex_id=task.vertex_id,
-            subtask=task.subtask,
-            attempt=task.attempt,
-            state=task.state.name,
-            slot=task.slot,
-            executor=task.executor,
-            start_ms=task.start_ms,
-            end_ms=task.end_ms,
-            rows_in=task.rows_in,
-            rows_out=task.rows_out,
-            bytes_in=task.bytes_in,
-            bytes_out=task.bytes_out,
-            error=short_reason(task.error) if task.error else None,
-        )
-        for task in state.tasks
-        if task.role != "helper"
-    ]
 
 
 def _amounts(state: DeploymentSnapshot) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:

@@ -1,15 +1,41 @@
-"""Tells how large the shuffles of a run's stages are, and what ran differently from the plan."""
+"""Tells of a run's tasks, how large the shuffles of its stages are, and what ran differently from the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from flinkmagic.amounts import count, size
+from flinkmagic.deployment import TaskRecord
+from flinkmagic.deployment.failures import short_reason
+from flinkmagic.display import TaskView
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, JoinChoice, StageAdaptation
 from flinkmagic.session.edge_bytes import EdgeBytes
 
 Facts = tuple[tuple[str, str], ...]
+
+
+def task_views(tasks: Iterable[TaskRecord]) -> list[TaskView]:
+    """Return the attempts of tasks as views show them, without those of helpers."""
+    return [
+        TaskView(
+            vertex_id=task.vertex_id,
+            subtask=task.subtask,
+            attempt=task.attempt,
+            state=task.state.name,
+            slot=task.slot,
+            executor=task.executor,
+            start_ms=task.start_ms,
+            end_ms=task.end_ms,
+            rows_in=task.rows_in,
+            rows_out=task.rows_out,
+            bytes_in=task.bytes_in,
+            bytes_out=task.bytes_out,
+            error=short_reason(task.error) if task.error else None,
+        )
+        for task in tasks
+        if task.role != "helper"
+    ]
 
 
 def run_facts(

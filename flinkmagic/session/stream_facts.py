@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from flinkmagic.amounts import size
 from flinkmagic.deployment.streaming.query_progress import QuerySeen, StageProgress
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
+from flinkmagic.graph.ancestors import with_inputs
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.session.run_facts import Facts
@@ -44,20 +45,14 @@ def _in_order_of_plan(sink: ExecutionJobVertex) -> list[ExecutionJobVertex]:
 
     The planner has numbered the operators of a plan from its top, each before those below it, from left to right.
     """
-    found, waiting = {sink.id: sink}, [sink]
-    while waiting:
-        for connection in waiting.pop().inputs:
-            producer = connection.result.producer
-            if producer.id not in found:
-                found[producer.id] = producer
-                waiting.append(producer)
+    found = with_inputs(sink)
     sent = {
         connection.result.producer.id
-        for vertex in found.values()
+        for vertex in found
         for connection in vertex.inputs
         if connection.job_edge.partitioner.kind is PartitionerKind.BROADCAST
     }
-    return [sink, *sorted((one for id, one in found.items() if id not in sent and one is not sink), key=_number)]
+    return [sink, *sorted((one for one in found if one.id not in sent and one is not sink), key=_number)]
 
 
 def _number(vertex: ExecutionJobVertex) -> int:

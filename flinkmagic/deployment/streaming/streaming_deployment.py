@@ -18,8 +18,8 @@ from flinkmagic.deployment.streaming.query_run import QueryRun
 from flinkmagic.deployment.watching.task_records import TaskRecord
 from flinkmagic.errors.deployment import SessionLostError
 from flinkmagic.errors.usage import UnknownNameError
+from flinkmagic.graph.ancestors import with_inputs
 from flinkmagic.graph.execution_graph import ExecutionGraph
-from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.planning.planner import PlannedJob
@@ -121,7 +121,7 @@ class StreamingDeployment(Deployment):
         """Make the job's master (`JobMasterServiceFactory`)."""
         # Job vertices are in topological order: the last execution vertex of a query is its sink's last task.
         queries = {
-            index: [vertex for one in _with_inputs(sink) for vertex in one.vertices]
+            index: [vertex for one in with_inputs(sink) for vertex in one.vertices]
             for index, (_, sink) in self._own.items()
         }
         self._drive = BoardDrive(
@@ -253,14 +253,3 @@ class StreamingDeployment(Deployment):
         finally:  # whoever waits for the job hears of its end, whatever fails here
             on_over(info)
             self.main_thread.stop()
-
-
-def _with_inputs(sink: ExecutionJobVertex) -> list[ExecutionJobVertex]:
-    found, open_ = {sink.index: sink}, [sink]
-    while open_:
-        for connection in open_.pop().inputs:
-            producer = connection.result.producer
-            if producer.index not in found:
-                found[producer.index] = producer
-                open_.append(producer)
-    return list(found.values())
