@@ -101,14 +101,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave most cases of a matrix to the long run; let the workers of a run of all begin with what takes long."""
+    """Leave most cases of a matrix to a longer run; let the workers of a run of all begin with what takes long."""
     cases = Counter[str]()
     for item in items:
         matrix = item.get_closest_marker("matrix")
         if matrix is not None:
             test = item.nodeid.partition("[")[0]
             if cases[test] % matrix.args[0]:
-                item.add_marker(pytest.mark.long)
+                is_long = item.get_closest_marker("long") is not None
+                item.add_marker(pytest.mark.exhaustive if is_long else pytest.mark.long)
             cases[test] += 1
     if ORDERED not in os.environ:
         return

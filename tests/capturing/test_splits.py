@@ -91,6 +91,7 @@ def kept_frames():
     return [frame for _, frame in split_hooks._persisted]
 
 
+@pytest.mark.long
 def test_no_other_query_gets_the_kept_rows_and_they_are_released(spark, chance):
     others = kept_frames()
     parts = split(chance, {"low": "r < 0.5", "high": "r >= 0.5"})

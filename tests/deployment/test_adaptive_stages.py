@@ -153,6 +153,7 @@ def test_a_threshold_that_was_raised_for_broadcasts_lets_no_task_hash_more_than_
     assert found == {1: [], 4: [800_000 * 16]}
 
 
+@pytest.mark.long
 def test_strings_that_a_collation_takes_for_equal_are_joined(views, deploy):
     """Spark hashes what it makes of them for the collation, not their bytes."""
     if views.version.startswith("3."):

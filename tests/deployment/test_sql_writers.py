@@ -116,6 +116,7 @@ def test_a_statement_and_a_writer_share_what_they_have_in_common(spark, deploy, 
     assert _rows(spark.table("sql_late_made")) == [(max(totals.values()),)]
 
 
+@pytest.mark.long
 def test_tables_of_another_catalog(spark, deploy, tmp_path):
     settings = {
         "spark.sql.catalog.sqldb": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",

@@ -385,6 +385,7 @@ def test_a_source_that_writes_nothing_is_a_sink_all_the_same(spark, deploy, rows
     assert len(deployment.execution_graph.job_vertices) == 3
 
 
+@pytest.mark.long
 def test_a_source_of_the_users_own_in_python_writes_on_its_line(spark, rows, tmp_path):
     datasource = pytest.importorskip("pyspark.sql.datasource", reason="data sources in Python came with Spark 4.0")
 

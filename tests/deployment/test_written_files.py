@@ -88,7 +88,7 @@ def test_sinks_that_share_rows_make_as_many_files_as_plain_sparks(spark, numbers
     assert len(files(ours / "sort/all")) == (1 if adaptive else 4)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.long
 def test_what_is_computed_over_shared_rows_that_are_read_together_is_right(spark, numbers, adaptive, tmp_path):
     """They are joined, aggregated and sorted as they lie: no shuffle is between them and the write."""
 

@@ -82,6 +82,7 @@ def test_what_runs_of_a_cell_is_cancelled_by_its_name(on, tmp_path, capsys, line
     assert on.run("spark.range(3).count()").value == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "action", ["naps.collect()", "spark.range(2).groupBy('id').count().select(nap_of('id')).collect()"]
 )

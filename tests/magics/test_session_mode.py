@@ -454,6 +454,7 @@ def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> 
     assert (gone.stderr, after.stderr, after.value["text/plain"]) == ("", "", "2")
 
 
+@pytest.mark.long
 def test_a_random_split_and_a_split_are_computed_once_for_all_lines(on) -> None:
     on.run(
         "import random, flinkmagic\n"

@@ -133,6 +133,7 @@ def files(folder: Path) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.long
 def test_what_a_write_overwrites_it_does_not_read_from_kept_rows(on, spark) -> None:
     came_to = []
     for folder in ("driven", "plain"):
@@ -149,6 +150,7 @@ def test_what_a_write_overwrites_it_does_not_read_from_kept_rows(on, spark) -> N
     assert came_to[0] == came_to[1]
 
 
+@pytest.mark.long
 def test_a_write_reads_no_rows_of_files_that_an_earlier_write_has_replaced(on, spark) -> None:
     on.run("parsed.write.parquet(f'{at}/data')")
     on.run("def read(): return spark.read.parquet(f'{at}/data').groupBy('a').agg(F.count('*').alias('n'))")

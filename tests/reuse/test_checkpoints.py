@@ -186,7 +186,7 @@ def test_writes_to_one_folder_are_known_by_what_the_last_of_them_left(spark, fol
     assert spark.read.json(str(folder / "appended" / "day=1")).count() == 7
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.long
 @pytest.mark.parametrize("immediately", [True, False])
 def test_what_was_appended_and_then_overwritten_is_not_taken_for_written(spark, folder, immediately):
     """Whether in one run, or by a run that did not append any more."""
@@ -261,7 +261,7 @@ def test_a_run_of_one_sink_says_nothing_of_the_others(spark, folder):
     assert not list((folder / "checkpoints").rglob("*.parquet"))
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.long
 @pytest.mark.parametrize("full", [False, True])
 def test_after_a_failure_a_run_of_one_sink_leaves_what_is_known_of_the_others(spark, folder, full):
     assert appended(spark, folder, limit=1).run().status is JobStatus.FAILED
@@ -273,6 +273,7 @@ def test_after_a_failure_a_run_of_one_sink_leaves_what_is_known_of_the_others(sp
     assert written(spark, folder) == [7, 7, 7]
 
 
+@pytest.mark.long
 def test_a_run_in_full_takes_nothing_up_from_disk(spark, folder):
     assert appended(spark, folder, limit=1).run().status is JobStatus.FAILED
     again = appended(spark, folder, limit=1).run(full=True)

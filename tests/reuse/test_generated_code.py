@@ -73,6 +73,7 @@ def test_code_that_names_a_class_of_the_users_is_compiled_for_each_loader(jvm: A
     assert compiled(jvm, first, text) == ("given first", 0)
 
 
+@pytest.mark.long
 def test_what_spark_forgets_is_found(jvm: Any) -> None:
     loader = loader_of(jvm)
     texts = [echo(f'"number {number}"') for number in range(120)]  # Spark keeps 100

@@ -452,7 +452,7 @@ df.select(F.udf(check, "long")("id").alias("s")).write.mode("overwrite").parquet
 OVERWRITE = 'df.where("k < 3").groupBy("k").agg(F.max("id").alias("s")).write.mode("overwrite").parquet(out + "/both")'
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.long
 @pytest.mark.parametrize("has_key", [True, False])
 def test_what_was_appended_and_overwritten_counts_as_written_only_with_the_overwrite(
     spark, cell, numbers, tmp_path, has_key
@@ -468,6 +468,7 @@ def test_what_was_appended_and_overwritten_counts_as_written_only_with_the_overw
     assert spark.read.parquet(names["out"] + "/both").count() == 3 + 7
 
 
+@pytest.mark.long
 def test_what_was_appended_and_overwritten_is_kept_with_the_overwrite(spark, cell, numbers, tmp_path):
     names = {"numbers": numbers, "out": str(tmp_path / "out")}
     cell(APPENDED_AND_OVERWRITTEN.format(limit=FAILS, overwrite=OVERWRITE), **names)
@@ -493,6 +494,7 @@ def test_a_target_that_changed_since_is_written_again(spark, cell, numbers, tmp_
     assert total(spark, names["out"] + "/sound") == TOTAL
 
 
+@pytest.mark.long
 def test_a_write_after_one_that_runs_again_runs_again(spark, cell, numbers, tmp_path):
     source = """
     df = spark.read.parquet(numbers)
@@ -530,7 +532,7 @@ sums.repartition(2, "s").withColumn("s", F.udf(check, "long")("s")).write.mode("
 """
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.long
 @pytest.mark.parametrize("full", [False, True])
 def test_a_run_of_one_sink_leaves_the_finished_writes_of_the_others(spark, cell, numbers, tmp_path, full):
     names = {"numbers": numbers, "out": str(tmp_path / "out")}

@@ -215,6 +215,7 @@ def test_the_same_function_writes_a_bounded_frame_with_the_rest_of_the_cell(spar
     assert values(spark, tmp_path / "c") == list(range(3))
 
 
+@pytest.mark.long
 def test_each_batch_has_the_settings_and_the_tables_of_its_own_time(spark, stream_of, tmp_path) -> None:
     zone = "spark.sql.session.timeZone"
 

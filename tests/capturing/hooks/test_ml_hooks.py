@@ -39,6 +39,7 @@ def test_saving_a_pipeline_defers_none_of_its_files(cell: Any) -> None:
     assert cell.made() == {"model"}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("packages")
 def test_saving_over_what_is_pending_settles_it(cell: Any) -> None:
     source = SAVE.replace('at("model")', 'at("letters/model")')

@@ -136,7 +136,7 @@ SAVERS = {
 }
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.long
 @pytest.mark.parametrize("saver", SAVERS.values(), ids=SAVERS.keys())
 def test_savers(cell: Any, numbers: Any, saver: str) -> None:
     numbers("x", 3)

@@ -65,6 +65,7 @@ def test_cached_rows_that_a_pending_write_takes(cached: Any, line: str) -> None:
     assert cached.rows("out") == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_cached_rows_of_an_rdd(cell: Any) -> None:
     source = """\
         rdd = spark.sparkContext.parallelize([1, 2]).map(lambda n: (n,)).cache()

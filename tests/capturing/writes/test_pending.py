@@ -346,7 +346,7 @@ ALLOWED = {
 }
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.long
 @pytest.mark.parametrize("line", ALLOWED.values(), ids=ALLOWED.keys())
 def test_what_spark_rules_out_reading_may_be_overwritten(cell: Any, numbers: Any, line: str) -> None:
     written, home = line.split('at("')[-1].split('"')[0], cell.folder
@@ -490,6 +490,7 @@ def test_links_inside_an_input_are_followed(cell: Any, numbers: Any) -> None:
     assert (cell.rows("real"), cell.rows("file")) == ([0, 1, 2], [0, 1, 2, 3, 4])
 
 
+@pytest.mark.long
 def test_each_folder_below_an_rdd_counts(cell: Any) -> None:
     cell.plain("""\
         spark.range(40).selectExpr("id", "id as day").write.partitionBy("day").parquet(at("days"))

@@ -70,6 +70,7 @@ def test_a_listener_hears_of_writes_as_of_plain_ones(spark, deploy, tmp_path, he
     assert (name, command.removeprefix("Execute ")) == ("command failed", "InsertIntoHadoopFsRelationCommand")
 
 
+@pytest.mark.long
 def test_a_listener_hears_of_writes_to_tables_and_of_what_runs_inside_them(spark, deploy, tmp_path, heard):
     frame = spark.range(0, 9, 1, 2).groupBy((F.col("id") % 3).alias("k")).count()
     driver = {"driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}

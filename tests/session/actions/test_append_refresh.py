@@ -124,7 +124,7 @@ def rows(answer):
     return sorted((tuple(f"{x:.9g}" if isinstance(x, float) else x for x in row) for row in answer), key=repr)
 
 
-@pytest.mark.matrix(8)
+@pytest.mark.long
 @pytest.mark.parametrize("query", REFRESHED.values(), ids=REFRESHED)
 def test_added_rows_are_put_beside_those_that_are_there(session, folder, append, query) -> None:
     session.cell(reading(query))
@@ -179,6 +179,7 @@ def test_other_folders_have_nothing_to_do_with_each_other(session, folder, table
     assert session.report.note == ""
 
 
+@pytest.mark.long
 def test_it_goes_on_from_what_was_brought_up_to_date(session, folder, append, monkeypatch) -> None:
     monkeypatch.setattr(append_refresh, "MOST_PARTS", 3)
     query, notes = REFRESHED["sort merge join"], []
@@ -211,6 +212,7 @@ def test_many_small_files_run_in_no_more_tasks_than_planned(session, folder, app
     assert session.report.note == "brought up to date from 9 added files"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["", ".where('year = 2024')", ".where('year = 2025')"])
 def test_a_partitioned_folder_grows(session, spark, tables, tmp_path, where) -> None:
     spark.read.parquet(str(tables / "fact")).withColumnRenamed("k", "year").selectExpr(

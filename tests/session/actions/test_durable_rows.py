@@ -203,7 +203,7 @@ WRONG = {
 }
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.long
 @pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
 def test_what_an_entry_says_is_not_believed(kernel, capsys, change) -> None:
     """Whoever can write here can write a checksum."""
@@ -242,6 +242,7 @@ def test_an_error_of_the_users_leaves_stored_rows_in_use(kernel) -> None:
 # -- what consumers are planned on -------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_what_is_planned_on_partitions_and_their_order_finds_them(kernel) -> None:
     """Two frames in equal partitions are joined without a shuffle, and a sorted one is not sorted again."""
     made = (
@@ -362,6 +363,7 @@ def test_a_job_of_the_users_ends_one_that_stores(spark, jobs) -> None:
     assert not jobs.end()
 
 
+@pytest.mark.long
 def test_rows_wait_until_no_job_runs(spark, jobs) -> None:
     users = threading.Thread(target=sleeping, args=(spark, 3))
     users.start()

@@ -192,6 +192,7 @@ def test_what_an_action_computes_anyway_is_kept_and_others_read_it(session, rows
     assert session.report.reused > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "line",
     [

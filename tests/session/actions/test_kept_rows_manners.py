@@ -131,7 +131,7 @@ NAMED = {
 }
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.long
 @pytest.mark.parametrize("line", NAMED)
 def test_listeners_know_an_action_by_the_name_that_plain_spark_gives(session, late, query_listener, line) -> None:
     bus, names = session.spark.sparkContext._jsc.sc().listenerBus(), []

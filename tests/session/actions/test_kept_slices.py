@@ -74,6 +74,7 @@ def grow(session, line):
     return sizes[1:]
 
 
+@pytest.mark.long
 def test_each_action_keeps_one_more_part_until_all_is_kept(session, reads) -> None:
     text = HEAD + "".join(LINES)
     reads({"rows.csv": text})

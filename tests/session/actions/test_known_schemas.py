@@ -90,6 +90,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_has_changed_is_inferred_anew(spark, reading, tmp_path, change) -> None:
     before, after, happens = CHANGES[change]

@@ -178,6 +178,7 @@ def test_foreach_runs_the_function_once_for_each_row(session) -> None:
     assert session.report.is_driven
 
 
+@pytest.mark.long
 def test_what_is_one_stage_runs_as_plain_spark_runs_it(session) -> None:
     session.plain('small = spark.range(10).where("id > 3").selectExpr("id * 2 AS twice")\nNone')
     assert [row["twice"] for row in session.cell("small.take(2)")] == [8, 10]

@@ -221,6 +221,7 @@ def test_a_step_takes_several_data_and_the_number_of_its_superstep(spark, begin)
     assert values(flinkmagic.iterate(state, plus, max_iterations=2)) == [(0, 15), (1, 16), (5, 23)], "it is given"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["iterate", "co_iterate"])
 def test_a_step_with_a_union_has_no_more_tasks_each_time(spark, kind):
     state = spark.range(0, 8, 1, 4).select("id", F.lit(1).cast("long").alias("v"))
