@@ -8,6 +8,7 @@ CLASSES = DriverClasses(
     "flinkmagic.reuse",
     (
         "BackgroundJobs",
+        "CompilerDirectives",
         "ColumnNames",
         "Digests",
         "FileListings",

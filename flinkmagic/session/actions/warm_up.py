@@ -22,7 +22,7 @@ from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
 from flinkmagic.reuse.durable_store import DamagedError, durable_store
-from flinkmagic.reuse.generated_code import keep_generated_code
+from flinkmagic.reuse.generated_code import keep_generated_code, leave_compiler_to_c1
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -93,8 +93,9 @@ def _make_store_ready(spark: SparkSession, store: DurableStore, before: threadin
 
 
 def _make_ready(sc: SparkContext) -> None:
-    _import()
     try:
+        leave_compiler_to_c1(sc)
+        _import()
         keep_generated_code(sc)
         # In the order in which an action asks for them.
         for package in (of_capturing, of_planning, of_reuse, of_deployment):
