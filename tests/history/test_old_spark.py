@@ -63,3 +63,16 @@ def test_the_join_reads_a_broadcast(old):
     assert sum(task.bytes_out for task in broadcast.tasks) == 2163
     assert {(task.rows_out, task.bytes_out) for task in result.tasks} == {(None, None)}
     assert old["query_2"].snapshot.task_counts == {"FINISHED": 7}
+
+
+def test_the_line_is_that_of_the_call_that_made_the_stage(old):
+    def lines(run: str) -> list[set[tuple[str, str, int]]]:
+        vertices = old[run].facts.vertices
+        return [{(one.code, one.cell, one.line) for one in vertex.operators} for vertex in vertices]
+
+    assert lines("job_7") == [{("reduceByKey", "orders.py", 18)}, {("collect", "orders.py", 18)}]
+    assert lines("query_2") == 3 * [{("collect", "orders.py", 17)}]
+    # The call of a write comes from Spark's gateway to Python, whose file is of no use.
+    assert lines("query_1") == 2 * [{("", "", 0)}]
+    (finding,) = old["query_1"].findings()
+    assert finding.where == finding.vertex
