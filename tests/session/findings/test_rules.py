@@ -170,6 +170,21 @@ def test_a_long_wait_between_stages_is_told():
     assert found(job(first, soon)) == []
 
 
+def test_time_for_which_several_stages_waited_is_charged_once():
+    first = vertex(*even(2), id="one")
+    late = [
+        vertex(task(0, 2.5 + one, 1), task(1, 2.5 + one, 1), id=f"v{one}", reads="HASH", of="one") for one in (0, 1)
+    ]
+    assert [(one.vertex, one.cost_s) for one in find(job(first, *late))] == [("V0", pytest.approx(3.0))]
+    alone = [vertex(task(0, 2 * one, 2), id=f"v{one}") for one in range(3)]
+    # The third stage waited four seconds, of which the second one waited two.
+    costs = [one.cost_s for one in find(job(*alone, slots=1, slots_of_session=2))]
+    assert costs == [pytest.approx(2.0), pytest.approx(2.0)]
+    chain = [vertex(task(0, 0, 3), id="v0"), vertex(task(0, 3, 1), id="v1", reads="HASH", of="v0")]
+    (finding,) = find(job(*chain, vertex(task(0, 4, 2), id="v2"), slots=1, slots_of_session=2))
+    assert (finding.vertex, finding.cost_s) == ("V2", pytest.approx(4.0))
+
+
 # -- joins -----------------------------------------------------------------------------------------------
 
 
