@@ -66,6 +66,8 @@ def _lines(job: JobFacts) -> Iterator[str]:
 def record(path: Path, shell: Any) -> None:
     """Append what is found in each job of this process to a file, a JSON object a line, when its cell is over.
 
+    The file is called after the notebook.
+
     Until then the job is held, so the rows that it keeps are, too.
     """
     running: list[Job] = []
@@ -80,15 +82,14 @@ def record(path: Path, shell: Any) -> None:
         done = [job for job in running if job.status.is_terminal]
         running[:] = [job for job in running if job not in done]
         with path.open("a", encoding="utf-8") as target:
-            for one in filter(None, (job_found("", job) for job in done)):
+            for one in filter(None, (job_found(path.stem, job) for job in done)):
                 target.write(json.dumps(asdict(one)) + "\n")
 
     Job.__init__ = began  # type: ignore[method-assign]
     shell.events.register("post_run_cell", told)
 
 
-def recorded(path: Path, source: str) -> Iterator[JobFound]:
-    """Yield what `record` has written in the kernel of a notebook."""
+def recorded(path: Path) -> Iterator[JobFound]:
+    """Yield what `record` has written."""
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        one = json.loads(line)
-        yield JobFound(**{**one, "source": source})
+        yield JobFound(**json.loads(line))

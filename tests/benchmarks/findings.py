@@ -209,7 +209,7 @@ def of_tutorials(home: Path, chosen: Chosen) -> Iterator[JobFound]:
             record, folder = home / f"{path.stem}.jsonl", home / path.stem
             folder.mkdir()
             saved_notebooks.executed(path, folder, also=RECORD.format(path=str(record)))
-            yield from recorded(record, path.stem)
+            yield from recorded(record)
 
 
 def of_notebooks(home: Path, chosen: Chosen) -> Iterator[JobFound]:
@@ -220,7 +220,7 @@ def of_notebooks(home: Path, chosen: Chosen) -> Iterator[JobFound]:
         also = RECORD.format(path=str(record))
         with NotebookKernel(home / "tables", on=True, memory="2g", also=also) as kernel:
             kernel.run(notebooks.load(name).cells)
-        yield from recorded(record, name)
+        yield from recorded(record)
 
 
 def of_tpch(home: Path, chosen: Chosen, scale: float) -> Iterator[JobFound]:

@@ -274,6 +274,16 @@ def test_python_functions_are_told_from_half_of_the_stage_on():
     assert (finding.cost_s, finding.certainty) == (pytest.approx(4.0), "possible")
 
 
+def test_the_start_of_python_workers_is_not_the_functions_time():
+    def started_first(processing_ms):
+        metrics = {"pythonTotalTime": 3900, "pythonBootTime": 1500, "pythonProcessingTime": processing_ms}
+        return job(vertex(*even(4), operators=(operator("BatchEvalPythonExec", metrics=metrics),)))
+
+    assert found(started_first(1999)) == []
+    (finding,) = find(started_first(2000))
+    assert finding.cost_s == pytest.approx(2.0)
+
+
 def test_an_input_that_two_stages_read_costs_one_reading():
     def reading(path, **metrics):
         known = {"paths": [path], "format": "csv", "filesSize": 1000, **metrics}

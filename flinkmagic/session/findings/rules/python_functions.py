@@ -3,7 +3,8 @@
 Source: Spark's metrics of Python workers ("time to run Python workers"; before 4.0 there are none); its guide to
 functions of the user's.
 
-Threshold: half of the stage's time; any, where that is not measured.
+Threshold: half of the stage's time; any, where that is not measured. The start of Python workers does not count, if
+Spark tells it apart.
 
 Counter-example: a function over a few rows; `mapInPandas` and `applyInPandas`, whose authors want code of their own.
 """
@@ -14,7 +15,7 @@ import re
 from collections.abc import Iterator
 
 from flinkmagic.amounts import duration, magnitude
-from flinkmagic.session.findings.facts import JobFacts, metric
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric
 from flinkmagic.session.findings.finding import Finding, Rule
 
 MOST = 0.5
@@ -29,7 +30,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         functions = [one for one in vertex.operators if one.kind in _FUNCTIONS]
         if not functions or not vertex.run_ms:
             continue
-        ran = [metric(one.metrics, "pythonTotalTime") for one in functions]
+        ran = [_ran_ms(one) for one in functions]
         is_known = any(ran)
         python_ms = min(vertex.run_ms, sum(ran)) if is_known else vertex.run_ms
         if python_ms < MOST * vertex.run_ms:
@@ -49,6 +50,11 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             "likely" if is_known and is_by_row else "possible",
             _BY_ROW if is_by_row else _BY_COLUMN,
         )
+
+
+def _ran_ms(function: OperatorFacts) -> int:
+    """Return how long functions ran: without the start of their workers, if Spark has measured that by itself."""
+    return metric(function.metrics, "pythonProcessingTime") or metric(function.metrics, "pythonTotalTime")
 
 
 _BY_ROW = "F.upper(col), F.regexp_extract(col, ...), F.when(...)  # a built-in; else @F.pandas_udf, for whole columns"
