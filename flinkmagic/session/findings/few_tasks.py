@@ -5,7 +5,7 @@ from __future__ import annotations
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts
 
 LEAST_MS = 500.0
-"""A stage whose tasks ran for less is not worth spreading."""
+"""A stage whose tasks had less to do is not worth spreading."""
 MOSTLY = 0.5
 """The slots without a task of the stage must have idled for this part of its time: else other stages use them."""
 
@@ -13,7 +13,8 @@ MOSTLY = 0.5
 def idle_beside(job: JobFacts, vertex: VertexFacts) -> float:
     """Return the time for which slots idled while a vertex ran that has fewer tasks than there are slots; else 0."""
     tasks = vertex.tasks
-    if not 0 < len(tasks) < job.slots or vertex.run_ms < LEAST_MS:
+    collecting_ms = sum(task.gc_ms or 0 for task in tasks)  # there is no less garbage for more tasks
+    if not 0 < len(tasks) < job.slots or vertex.run_ms - collecting_ms < LEAST_MS:
         return 0.0
     idle_ms = job.idle_ms(vertex.start_ms, vertex.end_ms)
     free_ms = (job.slots - len(tasks)) * (vertex.end_ms - vertex.start_ms)

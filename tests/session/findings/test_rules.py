@@ -129,6 +129,21 @@ def test_too_few_tasks_cost_the_slots_that_nothing_else_uses():
     assert found(job(vertex(task(0, 0, 0.4), operators=(scan,)))) == []
 
 
+def test_a_columnar_file_is_not_divided_below_its_row_groups():
+    def scan(megabytes):
+        metrics = {"filesSize": megabytes * MIB, "numFiles": 2, "paths": ["a"], "format": "parquet"}
+        return find(job(vertex(task(0, 0, 3), operators=(operator("FileSourceScanExec", metrics=metrics),))))[0].cure
+
+    assert scan(255).startswith("df.repartition(4)")
+    assert scan(256) == f'spark.conf.set("spark.sql.files.maxPartitionBytes", {64 * MIB})'
+
+
+def test_garbage_is_no_work_that_more_tasks_would_share():
+    scan = operator("FileSourceScanExec", metrics={"filesSize": 4000})
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=79), operators=(scan,)))) == ["too-few-tasks"]
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=301), operators=(scan,)))) == ["garbage-collection"]
+
+
 def test_one_partition_is_the_window_s_or_the_coalesce_s():
     window = vertex(
         task(0, 0, 3, rows_in=50_000), reads="GLOBAL", operators=(operator("SortExec"), operator("WindowExec", 2, 9))
