@@ -78,9 +78,14 @@ def test_a_spill_is_charged_by_its_bytes():
 
 
 def test_garbage_collection_is_told_from_a_tenth_of_the_time_on():
-    (finding,) = find(job(vertex(*even(4, gc_ms=100))))
-    assert (finding.rule, finding.cost_s) == ("garbage-collection", pytest.approx(0.4))
-    assert found(job(vertex(*even(4, gc_ms=99)))) == []
+    (finding,) = find(job(vertex(*even(4, took_s=3.0, gc_ms=300))))
+    assert (finding.rule, finding.cost_s) == ("garbage-collection", pytest.approx(1.2))
+    assert found(job(vertex(*even(4, took_s=3.0, gc_ms=299)))) == []
+
+
+def test_a_heap_that_grows_collects_some_garbage_whatever_its_limit():
+    assert found(job(vertex(*even(4, gc_ms=250)))) == ["garbage-collection"]
+    assert found(job(vertex(*even(4, gc_ms=249)))) == []
 
 
 # -- too many tasks, too few -----------------------------------------------------------------------------
@@ -141,7 +146,7 @@ def test_a_columnar_file_is_not_divided_below_its_row_groups():
 def test_garbage_is_no_work_that_more_tasks_would_share():
     scan = operator("FileSourceScanExec", metrics={"filesSize": 4000})
     assert found(job(vertex(task(0, 0, 0.8, gc_ms=79), operators=(scan,)))) == ["too-few-tasks"]
-    assert found(job(vertex(task(0, 0, 0.8, gc_ms=301), operators=(scan,)))) == ["garbage-collection"]
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=301), operators=(scan,)))) == []
 
 
 def test_one_partition_is_the_window_s_or_the_coalesce_s():
