@@ -205,6 +205,19 @@ def test_time_for_which_several_stages_waited_is_charged_once():
     assert (finding.vertex, finding.cost_s) == ("V2", pytest.approx(4.0))
 
 
+def test_a_wait_for_a_broadcast_that_the_driver_builds_says_so():
+    def broadcast(build_ms):
+        metrics = {"buildTime": build_ms, "broadcastTime": 100, "numOutputRows": 1_500_000}
+        sent = vertex(*even(2), id="sent", kind="broadcast", above=operator("BroadcastExchangeExec", metrics=metrics))
+        return find(job(sent, vertex(*[task(one, 2.1, 3) for one in range(2)], reads="BROADCAST", of="sent")))
+
+    (finding,) = broadcast(450)
+    assert finding.what.endswith("and slots idled: the driver built a broadcast of 1.5 M rows in 550 ms")
+    assert finding.cure.startswith("df.join(other.hint(")
+    (finding,) = broadcast(449)
+    assert finding.cure.startswith("%flinkjobs NAME --log")
+
+
 # -- joins -----------------------------------------------------------------------------------------------
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from flinkmagic.amounts import duration
-from flinkmagic.session.findings.facts import JobFacts, VertexFacts
+from flinkmagic.amounts import duration, magnitude
+from flinkmagic.session.findings.facts import JobFacts, VertexFacts, metric
 from flinkmagic.session.findings.finding import Finding, Rule
 
 LONG_MS = 1000.0
@@ -43,15 +43,16 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 f"%config FlinkMagics.slots = {job.slots_of_session}  # or leave --slots out",
             )
         elif waited_ms >= LONG_MS and vertex.inputs:
+            why = _broadcast(job, vertex, waited_ms)
             yield RULE.finding(
                 f"no task of it was launched for {duration(vertex.start_ms - ready_ms)} after its inputs were ready, "
-                "and slots idled",
+                f"and slots idled{why}",
                 vertex,
                 None,
                 inside_ms,
                 "measured: the time for which the job's slots had no task while it could have run",
                 "possible",
-                "%flinkjobs NAME --log  # what the driver did then: planning, listing or committing files",
+                _NO_BROADCAST if why else _LOOK,
             )
         else:
             continue
@@ -74,5 +75,20 @@ def _ready_ms(job: JobFacts, vertex: VertexFacts) -> float:
     first = min(one.start_ms for one in job.vertices)
     return max(producers, default=first)
 
+
+def _broadcast(job: JobFacts, vertex: VertexFacts, waited_ms: float) -> str:
+    """Return that the driver built a broadcast of many rows, if that took most of the wait; else nothing."""
+    sent = {one.vertex_id for one in vertex.inputs if one.partitioner == "BROADCAST"}
+    for producer in job.producers(vertex):
+        metrics = producer.above.metrics if producer.id in sent and producer.above is not None else {}
+        built_ms = metric(metrics, "buildTime") + metric(metrics, "broadcastTime")
+        if built_ms >= MOSTLY * waited_ms:
+            rows = magnitude(metric(metrics, "numOutputRows"))
+            return f": the driver built a broadcast of {rows} rows in {duration(built_ms)}"
+    return ""
+
+
+_NO_BROADCAST = 'df.join(other.hint("shuffle_hash"), "key")  # if it is faster without; or broadcast fewer rows'
+_LOOK = "%flinkjobs NAME --log  # what the driver did then: planning, listing or committing files"
 
 RULE = Rule("idle-slots", _find)
