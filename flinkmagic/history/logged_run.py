@@ -193,6 +193,7 @@ class LoggedRun:
             ended_ms=self.ended_ms,
             slots=1,
             is_finished=self.status == "FINISHED",
+            is_first=all(self.started_ms <= job.started_ms for job in self.app.jobs.values()),
             helpers=tuple(helpers),
         )
         slots = self.app.slots(self.started_ms, self.ended_ms) or max(1, facts.most_tasks)

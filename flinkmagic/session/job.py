@@ -366,7 +366,7 @@ class Job:
 
     def _facts(self) -> JobFacts:
         started_ms = self.details().start_ms
-        before = any(one.name == self.name and one.start_ms < started_ms for one in submitted_jobs())
+        before = {one.name for one in submitted_jobs() if one.start_ms < started_ms}
         return job_facts(
             self.execution_graph,
             self._deployment.snapshot(),
@@ -374,7 +374,9 @@ class Job:
             metrics=self._deployment.metrics(),
             not_retained=self.not_retained(),
             not_used=self.not_used(),
-            has_run_before=before and not self._is_line,  # the jobs of lines are called by what is done: `count`
+            is_first=not before,
+            has_run_before=self.name in before
+            and not self._is_line,  # the jobs of lines are called by what is done: `count`
         )
 
     def report(self) -> list[str]:

@@ -148,6 +148,8 @@ class JobFacts:
     slots_of_session: int = 0
     """0 if that is not known."""
     is_finished: bool = True
+    is_first: bool = False
+    """Whether no job ran before it in its driver, which loads the classes of Spark for it."""
     has_run_before: bool = False
     """Whether a job of its name ran before it in the session."""
     not_retained: Mapping[str, str] = field(default_factory=dict)

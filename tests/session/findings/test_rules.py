@@ -143,6 +143,17 @@ def test_a_columnar_file_is_not_divided_below_its_row_groups():
     assert scan(256) == f'spark.conf.set("spark.sql.files.maxPartitionBytes", {64 * MIB})'
 
 
+def test_a_handful_of_rows_is_not_spread_unless_python_works_on_them():
+    def few(rows, size=1000, kind="HashAggregateExec"):
+        own = operator(kind, metrics={"numOutputRows": rows})
+        return found(job(vertex(task(0, 0, 3, rows_in=67, bytes_in=size), operators=(own,))))
+
+    assert few(9_999) == []
+    assert few(10_000) == ["too-few-tasks"]
+    assert few(9_999, size=MIB) == ["too-few-tasks"]
+    assert few(67, kind="MapInPandasExec") == ["too-few-tasks"]
+
+
 def test_garbage_is_no_work_that_more_tasks_would_share():
     scan = operator("FileSourceScanExec", metrics={"filesSize": 4000})
     assert found(job(vertex(task(0, 0, 0.8, gc_ms=79), operators=(scan,)))) == ["too-few-tasks"]
@@ -216,6 +227,15 @@ def test_a_wait_for_a_broadcast_that_the_driver_builds_says_so():
     assert finding.cure.startswith("df.join(other.hint(")
     (finding,) = broadcast(449)
     assert finding.cure.startswith("%flinkjobs NAME --log")
+
+
+def test_the_first_job_of_a_driver_waits_for_it_to_load_its_classes():
+    first = vertex(*even(2), id="one")
+    late = vertex(task(0, 2.5, 1), task(1, 2.5, 1), id="two", reads="HASH", of="one")
+    assert found(job(first, late, is_first=True)) == []
+    assert found(job(first, late, is_first=True, slots_of_session=4)) == []
+    alone = [vertex(task(0, 2 * one, 2), id=f"v{one}") for one in range(2)]
+    assert found(job(*alone, slots=1, slots_of_session=2, is_first=True)) == ["idle-slots"]
 
 
 # -- joins -----------------------------------------------------------------------------------------------

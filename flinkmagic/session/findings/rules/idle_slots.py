@@ -8,7 +8,8 @@ building a broadcast.
 
 Time for which several stages waited is charged to the one that began first.
 
-Counter-example: the tenths of a second between any two stages; slots in which another stage's tasks run.
+Counter-example: the tenths of a second between any two stages; slots in which another stage's tasks run; the first job
+of a driver, which loads Spark's classes meanwhile.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 "measured",
                 f"%config FlinkMagics.slots = {job.slots_of_session}  # or leave --slots out",
             )
-        elif waited_ms >= LONG_MS and vertex.inputs:
+        elif waited_ms >= LONG_MS and vertex.inputs and not job.is_first:
             why = _broadcast(job, vertex, waited_ms)
             yield RULE.finding(
                 f"no task of it was launched for {duration(vertex.start_ms - ready_ms)} after its inputs were ready, "
