@@ -30,6 +30,7 @@ def test_its_jobs_are_its_writes_its_action_and_its_rdd(old):
         ("query_0", 4, 8576), ("job_1", 1, 127), ("query_1", 6, 9377), ("query_2", 7, 2102), ("job_7", 6, 3489),
     ]  # fmt: skip
     assert {run.facts.slots for run in old.values()} == {2}
+    assert [run.facts.is_first for run in old.values()] == [True, False, False, False, False]
     assert old["query_2"].description == "collect at orders.py:17"
 
 
