@@ -375,8 +375,8 @@ class Job:
             not_retained=self.not_retained(),
             not_used=self.not_used(),
             is_first=not before,
-            has_run_before=self.name in before
-            and not self._is_line,  # the jobs of lines are called by what is done: `count`
+            # The jobs of lines are called by what is done: `count`.
+            has_run_before=self.name in before and not self._is_line,
         )
 
     def report(self) -> list[str]:

@@ -21,7 +21,8 @@ def idle_beside(job: JobFacts, vertex: VertexFacts) -> float:
     if not 0 < len(tasks) < job.slots or vertex.run_ms - collecting_ms < LEAST_MS:
         return 0.0
     rows = max([vertex.rows_in, *(metric(one.metrics, "numOutputRows") for one in vertex.operators)])
-    if rows < MANY_ROWS and vertex.bytes_in < MANY_BYTES and not any(one.calls_python for one in vertex.operators):
+    # Of a stage of RDDs it may be unknown how many rows it has.
+    if 0 < rows < MANY_ROWS and vertex.bytes_in < MANY_BYTES and not any(one.calls_python for one in vertex.operators):
         return 0.0
     idle_ms = job.idle_ms(vertex.start_ms, vertex.end_ms)
     free_ms = (job.slots - len(tasks)) * (vertex.end_ms - vertex.start_ms)

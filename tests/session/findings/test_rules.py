@@ -152,6 +152,9 @@ def test_a_handful_of_rows_is_not_spread_unless_python_works_on_them():
     assert few(10_000) == ["too-few-tasks"]
     assert few(9_999, size=MIB) == ["too-few-tasks"]
     assert few(67, kind="MapInPandasExec") == ["too-few-tasks"]
+    assert found(job(vertex(task(0, 0, 3, rows_in=0, bytes_in=0), operators=(operator("MapPartitionsRDD"),)))) == [
+        "too-few-tasks"
+    ]
 
 
 def test_garbage_is_no_work_that_more_tasks_would_share():
