@@ -36,5 +36,10 @@ VERDICTS: dict[tuple[str, str, str], Verdict] = {
         "python-functions",
         'rated_flights = flown.withColumn("sky", rated("visib", "wind_gust", "precip"))',
     ): Verdict(False, "three comparisons: F.when makes the same; the join has 981,012 rows, as the finding says"),
+    (
+        "branch_deliveries",
+        "python-functions",
+        'cork.withColumn("bonus", bonus("minutes", "output")).groupBy((F.col("machine") % 10).alias("line")).agg(',
+    ): Verdict(False, "a quotient, a least and a round: F.when, F.least and F.round make the same"),
 }
 """By the notebook or the query, the rule, and the code of the line."""

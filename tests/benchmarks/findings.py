@@ -6,9 +6,9 @@ the ordinary notebooks of the benchmark `notebooks` with the session mode on, ea
 the 22 queries of TPC-H, each written in a cell of its own. At last a job of four stages runs with and without the
 collecting of what findings need, in turn, in pairs.
 
-Whether a finding is wrong only a reader can say. `_judged` has what one has said of each, and why; a finding of which it
-says nothing counts as a wrong one until somebody has read it, and is printed with what its job has measured. The last
-stage of an action, which the session mode leaves to Spark, is not looked at, nor is a query of one stage.
+Whether a finding is wrong only a reader can say. `_judged` has what one has said of each, and why; a finding of which
+it says nothing counts as a wrong one until somebody has read it, and is printed with what its job has measured. The
+last stage of an action, which the session mode leaves to Spark, is not looked at, nor is a query of one stage.
 
 Figures: `planted`; `found` (the fault is the first or the second finding, at its line); `by_rule` (it is any of them,
 at any line); `silent` (twins without any finding), `quiet` (twins without one of the fault's own rules); `loud`, the

@@ -316,25 +316,40 @@ def test_a_join_of_all_with_all_is_a_cross_join():
 
 def test_python_functions_are_told_from_half_of_the_stage_on():
     def with_function(kind, python_ms):
-        return job(vertex(*even(4), operators=(operator(kind, metrics={"pythonTotalTime": python_ms}),)))
+        return job(vertex(*even(4, rows_in=3000), operators=(operator(kind, metrics={"pythonTotalTime": python_ms}),)))
 
     (finding,) = find(with_function("BatchEvalPythonExec", 2000))
     assert (finding.rule, finding.cost_s, finding.certainty) == ("python-functions", pytest.approx(2.0), "likely")
     assert found(with_function("BatchEvalPythonExec", 1999)) == []
     assert found(with_function("MapInPandasExec", 3000)) == []
     (finding,) = find(with_function("ArrowEvalPythonExec", 0))  # older Sparks do not measure it
-    assert finding.what == "a stage of 4.0 s calls Python functions for 4.0 K rows, row by row"
+    assert finding.what == "a stage of 4.0 s calls Python functions for 12.0 K rows, row by row"
     assert (finding.cost_s, finding.certainty) == (pytest.approx(4.0), "possible")
 
 
 def test_the_start_of_python_workers_is_not_the_functions_time():
-    def started_first(processing_ms):
-        metrics = {"pythonTotalTime": 3900, "pythonBootTime": 1500, "pythonProcessingTime": processing_ms}
-        return job(vertex(*even(4), operators=(operator("BatchEvalPythonExec", metrics=metrics),)))
+    def started_first(total_ms, **more):
+        metrics = {"pythonTotalTime": total_ms, "pythonBootTime": 1500, "pythonInitTime": 500, **more}
+        return job(vertex(*even(4, rows_in=3000), operators=(operator("BatchEvalPythonExec", metrics=metrics),)))
 
-    assert found(started_first(1999)) == []
-    (finding,) = find(started_first(2000))
-    assert finding.cost_s == pytest.approx(2.0)
+    # Of four seconds two are the start.
+    (finding,) = find(started_first(3000))
+    assert finding.cost_s == pytest.approx(1.0)
+    assert finding.what.startswith(
+        "Python functions take 1.0 s of the stage's 4.0 s, and their workers 2.0 s to start,"
+    )
+    assert found(started_first(2999)) == []
+    # Workers that were there before: their time of initialization is that since they began.
+    assert find(started_first(3000, pythonBootTime=0, pythonInitTime=9000))[0].cost_s == pytest.approx(3.0)
+
+
+def test_a_function_over_a_few_rows_is_slow_by_itself():
+    def over(rows):
+        metrics = {"pythonTotalTime": 3000, "pythonNumRowsReceived": rows}
+        return found(job(vertex(*even(4), operators=(operator("BatchEvalPythonExec", metrics=metrics),))))
+
+    assert over(10_000) == ["python-functions"]
+    assert over(9_999) == []
 
 
 def test_an_input_that_two_stages_read_costs_one_reading():
