@@ -41,5 +41,25 @@ VERDICTS: dict[tuple[str, str, str], Verdict] = {
         "python-functions",
         'cork.withColumn("bonus", bonus("minutes", "output")).groupBy((F.col("machine") % 10).alias("line")).agg(',
     ): Verdict(False, "a quotient, a least and a round: F.when, F.least and F.round make the same"),
+    (
+        "api_examples",
+        "python-functions",
+        'spark.range(1, 60_000).select(collatz("id").alias("steps")).agg(F.max("steps"), F.sum("steps")).show()',
+    ): Verdict(False, "the time is there; no built-in does it, but a function of whole columns can (not tried)"),
+    (
+        "api_examples",
+        "python-functions",
+        'spark.range(2_000_000).select(wave("id").alias("y")).agg(F.round(F.avg("y"), 4).alias("mean")).show()',
+    ): Verdict(False, "F.pow(F.sin(...), 2) makes the same"),
+    (
+        "ecommerce_etl",
+        "python-functions",
+        'customers = customers.withColumn("email_domain", domain_udf("email"))',
+    ): Verdict(False, "F.lower(F.substring_index(...)) makes the same"),
+    (
+        "ecommerce_etl",
+        "python-functions",
+        'banded = lines.withColumn("band", band("unit_price", "quantity"))',
+    ): Verdict(False, "four bands: F.when makes the same"),
 }
 """By the notebook or the query, the rule, and the code of the line."""
