@@ -65,10 +65,11 @@ def text_of(cell: NotebookNode) -> str:
     return "\n".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.outputs)
 
 
-def executed(path: Path, folder: Path) -> NotebookNode:
-    """Execute a tutorial in a folder of its own, laid out as `flinkmagic tutorials` does."""
+def executed(path: Path, folder: Path, *, also: str = "") -> NotebookNode:
+    """Execute a tutorial in a folder of its own, as `flinkmagic tutorials` lays it out; `also` ends cell 1."""
     lay_out(folder, keep=False)
     notebook = read(path)
+    code_cells(notebook)[0].source += also
     for cell in code_cells(notebook):
         cell.outputs, cell.execution_count = [], None
     client = NotebookClient(

@@ -42,7 +42,8 @@ _KEYS = {
     "data size": "dataSize", "shuffle records written": "shuffleRecordsWritten",
     "shuffle bytes written": "shuffleBytesWritten", "shuffle write time": "shuffleWriteTime",
     "written output": "numOutputBytes", "number of written files": "numFiles", "number of dynamic part": "numParts",
-    "time to run Python workers": "pythonTotalTime", "data sent to Python workers": "pythonDataSent",
+    "time to run Python workers": "pythonTotalTime", "time to start Python workers": "pythonBootTime",
+    "time to initialize Python workers": "pythonInitTime", "data sent to Python workers": "pythonDataSent",
     "data returned from Python workers": "pythonDataReceived", "number of partitions read": "numPartitions",
 }  # fmt: skip
 """Spark's names of metrics, by the words that it writes for them."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from flinkmagic.deployment import TaskRecord
@@ -37,7 +37,7 @@ from flinkmagic.planning.plan_reader import PlanNode
 from flinkmagic.planning.sql_words import does, source_name, tables
 from flinkmagic.planning.stage_metrics import NOTHING, Metrics, StageMetrics
 from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
-from flinkmagic.session.findings.facts import JobFacts
+from flinkmagic.session.findings.facts import JobFacts, VertexFacts
 from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.forecast import MOST_TASKS
@@ -46,6 +46,9 @@ from flinkmagic.session.run_facts import task_views
 
 _WRITTEN = re.compile(r"Command \S*?([^/\s]+)/?, (?:true|false), (\w+)")
 """In the text of Spark's command that writes files: the last part of the path, and the format."""
+
+_CALL = re.compile(r"(\w+) at (.+\.py):(\d+)$")
+"""The name of a stage, if its call came from Python: other names may be of files of Spark's own."""
 
 _MOST_OPERATORS = 5000
 """A plan with more is shown by its stages alone."""
@@ -175,15 +178,14 @@ class LoggedRun:
             if plan is not None:
                 operators = {node.number: plan.metrics(node, values) for node in vertex.operators}
                 top = plan.metrics(above, values) if above is not None else NOTHING
-            found.append(
-                vertex_facts(
-                    job_vertex,
-                    _attempts(job_vertex, vertex),
-                    StageMetrics(operators, top),
-                    kind=vertex.kind,
-                    above=None if above is None else _metadata(above),
-                )
+            known = vertex_facts(
+                job_vertex,
+                _attempts(job_vertex, vertex),
+                StageMetrics(operators, top),
+                kind=vertex.kind,
+                above=None if above is None else _metadata(above),
             )
+            found.append(_with_line(known, vertex.stages[-1].name))
         helpers = [task._replace(role="helper") for vertex in self._vertices[1] for task in vertex.tasks]
         facts = JobFacts(
             vertices=tuple(found),
@@ -191,6 +193,7 @@ class LoggedRun:
             ended_ms=self.ended_ms,
             slots=1,
             is_finished=self.status == "FINISHED",
+            is_first=all(self.started_ms <= job.started_ms for job in self.app.jobs.values()),
             helpers=tuple(helpers),
         )
         slots = self.app.slots(self.started_ms, self.ended_ms) or max(1, facts.most_tasks)
@@ -360,6 +363,15 @@ def _slots(tasks: list[TaskRecord]) -> dict[int, str]:
         heapq.heappush(own_busy, (float("inf") if task.end_ms is None else task.end_ms, number))
         found[task.task_id] = f"{task.executor}_{number}"
     return found
+
+
+def _with_line(vertex: VertexFacts, stage: str) -> VertexFacts:
+    """Return a vertex whose operators have the line of its stage's call, if the stage's name has one."""
+    call = _CALL.match(stage)
+    if call is None:
+        return vertex
+    at = partial(replace, code=call[1], cell=call[2], line=int(call[3]))
+    return replace(vertex, operators=tuple(map(at, vertex.operators)))
 
 
 def _states(attempts: tuple[TaskRecord, ...]) -> bytes:

@@ -242,10 +242,11 @@ class Job:
         ----------
         closely : bool
             Look for what has lost time, and where the time of each vertex went, too. While the job runs this is done
-            anew each time, and takes some milliseconds for each thousand tasks.
+            anew each time, and takes some milliseconds for each thousand tasks. Of a stream the bytes of its
+            checkpoints are counted, on a thread of their own: a later snapshot has them.
         """
         explained = self._explain() if closely and not self._is_stream else None
-        queries = self._queries()
+        queries = self._queries(closely=closely)
         state = self._deployment.snapshot()
         info = state.job
         started_ms = min(info.status_timestamps.values())
@@ -365,7 +366,7 @@ class Job:
 
     def _facts(self) -> JobFacts:
         started_ms = self.details().start_ms
-        before = any(one.name == self.name and one.start_ms < started_ms for one in submitted_jobs())
+        before = {one.name for one in submitted_jobs() if one.start_ms < started_ms}
         return job_facts(
             self.execution_graph,
             self._deployment.snapshot(),
@@ -373,7 +374,9 @@ class Job:
             metrics=self._deployment.metrics(),
             not_retained=self.not_retained(),
             not_used=self.not_used(),
-            has_run_before=before and not self._is_line,  # the jobs of lines are called by what is done: `count`
+            is_first=not before,
+            # The jobs of lines are called by what is done: `count`.
+            has_run_before=self.name in before and not self._is_line,
         )
 
     def report(self) -> list[str]:
@@ -446,9 +449,10 @@ class Job:
         """Return the real sizes of the exchanges that are written so far, partition by partition."""
         return edges(self.execution_graph, self._deployment.partition_bytes())
 
-    def _queries(self) -> dict[int, QuerySeen]:
+    def _queries(self, *, closely: bool = False) -> dict[int, QuerySeen]:
         """Return what is known of each query by the index of its sink. This asks Spark, which never calls by itself."""
-        return self._deployment.queries() if isinstance(self._deployment, StreamingDeployment) else {}
+        own = self._deployment
+        return own.queries(closely=closely) if isinstance(own, StreamingDeployment) else {}
 
     def _by_vertex(self, queries: Mapping[int, QuerySeen]) -> dict[str, QuerySeen]:
         """Return what is known of each query by the id of the job vertex in which it ends."""

@@ -44,7 +44,8 @@ def _as_a_whole(seen: QuerySeen) -> Iterator[QueryFact]:
     if seen.trigger:
         yield QueryFact("trigger", seen.trigger)
     if seen.checkpoint:
-        yield QueryFact("checkpoint", f"{seen.checkpoint}{_committed(seen.batches)}")
+        held = "" if seen.checkpoint_bytes is None else f", {size(seen.checkpoint_bytes)}"
+        yield QueryFact("checkpoint", f"{seen.checkpoint}{_committed(seen.batches)}{held}")
     if seen.restarts:
         yield QueryFact("restarts", str(seen.restarts))
 

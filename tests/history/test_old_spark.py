@@ -30,6 +30,7 @@ def test_its_jobs_are_its_writes_its_action_and_its_rdd(old):
         ("query_0", 4, 8576), ("job_1", 1, 127), ("query_1", 6, 9377), ("query_2", 7, 2102), ("job_7", 6, 3489),
     ]  # fmt: skip
     assert {run.facts.slots for run in old.values()} == {2}
+    assert [run.facts.is_first for run in old.values()] == [True, False, False, False, False]
     assert old["query_2"].description == "collect at orders.py:17"
 
 
@@ -63,3 +64,16 @@ def test_the_join_reads_a_broadcast(old):
     assert sum(task.bytes_out for task in broadcast.tasks) == 2163
     assert {(task.rows_out, task.bytes_out) for task in result.tasks} == {(None, None)}
     assert old["query_2"].snapshot.task_counts == {"FINISHED": 7}
+
+
+def test_the_line_is_that_of_the_call_that_made_the_stage(old):
+    def lines(run: str) -> list[set[tuple[str, str, int]]]:
+        vertices = old[run].facts.vertices
+        return [{(one.code, one.cell, one.line) for one in vertex.operators} for vertex in vertices]
+
+    assert lines("job_7") == [{("reduceByKey", "orders.py", 18)}, {("collect", "orders.py", 18)}]
+    assert lines("query_2") == 3 * [{("collect", "orders.py", 17)}]
+    # The call of a write comes from Spark's gateway to Python, whose file is of no use.
+    assert lines("query_1") == 2 * [{("", "", 0)}]
+    (finding,) = old["query_1"].findings()
+    assert finding.where == finding.vertex

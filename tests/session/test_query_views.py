@@ -74,6 +74,8 @@ def test_a_batch_says_what_it_dropped_which_offsets_it_read_and_what_it_wrote() 
     assert facts["trigger"] == ("ProcessingTimeTrigger(1000)", ())
     assert facts["checkpoint"] == ("file:/tmp/clicks, 8 batches, the last in 50 ms", ())
     assert facts["restarts"] == ("2", ())
+    (fact,) = query_view("clicks", QuerySeen(checkpoint="file:/tmp/clicks", checkpoint_bytes=2048)).facts
+    assert fact.value == "file:/tmp/clicks, 2.0 KiB"
     assert told(sink={"numOutputRows": -1}).output_rows is None
 
 

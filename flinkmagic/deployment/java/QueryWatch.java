@@ -1,5 +1,6 @@
 package flinkmagic.deployment;
 
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -9,6 +10,7 @@ import java.util.WeakHashMap;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import flinkmagic.jvm.Reflect;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.JobExecutionStatus;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -67,6 +69,12 @@ public class QueryWatch {
         Object trigger = execution == null ? null : Reflect.callIfAny(execution, "trigger");
         Object folder = execution == null ? null : Reflect.callIfAny(execution, "resolvedCheckpointRoot");
         return (trigger == null ? "" : trigger) + SEPARATOR + (folder == null ? "" : folder);
+    }
+
+    /** How many bytes the files have that are in a folder, however deep. */
+    public long bytes(String folder, SparkContext context) throws IOException {
+        Path path = new Path(folder);
+        return path.getFileSystem(context.hadoopConfiguration()).getContentSummary(path).getLength();
     }
 
     /**

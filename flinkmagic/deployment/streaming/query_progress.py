@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.deployment.streaming.checkpoint_size import CheckpointSize
 from flinkmagic.jvm.java import is_gone
 
 if TYPE_CHECKING:
@@ -176,6 +177,8 @@ class QuerySeen:
     """When Spark begins a batch, as Spark writes it."""
     checkpoint: str = ""
     """The folder of its checkpoint."""
+    checkpoint_bytes: int | None = None
+    """What the folder had when it was last looked at closely; None if it was not yet."""
     restarts: int = 0
 
 
@@ -191,6 +194,7 @@ class QueryProgress:
         self._measures: BatchMeasures | None = None
         self._about = ("", "")
         self._starts = 0
+        self._size = CheckpointSize(spark)
 
     def follow(self, java_query: Any) -> None:
         """Ask this start of the query from now on."""
@@ -199,12 +203,27 @@ class QueryProgress:
             self._starts += 1
             self._about = ("", "")
 
-    def seen(self) -> QuerySeen:
-        """Return what is known after asking Spark for what is new."""
+    def seen(self, *, closely: bool = False) -> QuerySeen:
+        """Return what is known after asking Spark for what is new.
+
+        Parameters
+        ----------
+        closely : bool
+            Begin to count the bytes of the checkpoint, too: a later call knows them.
+        """
         with self._lock:
             tasks = NO_TASKS if self._query is None else self._ask()
+            trigger, checkpoint = self._about
+            if closely and checkpoint:
+                self._size.count(checkpoint)
             return QuerySeen(
-                tuple(self._batches), tasks, self._measures, *self._about, restarts=max(self._starts - 1, 0)
+                tuple(self._batches),
+                tasks,
+                self._measures,
+                trigger,
+                checkpoint,
+                self._size.last(),
+                restarts=max(self._starts - 1, 0),
             )
 
     def end(self) -> None:

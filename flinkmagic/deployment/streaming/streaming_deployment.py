@@ -176,9 +176,15 @@ class StreamingDeployment(Deployment):
         """Return whether a query runs in Spark, or has failed and may be started again."""
         return any(query.isActive() or query.exception().isDefined() for query in self._queries.values())
 
-    def queries(self) -> dict[int, QuerySeen]:
-        """Return the last batches of each query, and the tasks of the running one, by the index of its sink."""
-        return {index: one.seen() for index, one in self._progress.items()}
+    def queries(self, *, closely: bool = False) -> dict[int, QuerySeen]:
+        """Return the last batches of each query, and the tasks of the running one, by the index of its sink.
+
+        Parameters
+        ----------
+        closely : bool
+            As `QueryProgress.seen` takes it.
+        """
+        return {index: one.seen(closely=closely) for index, one in self._progress.items()}
 
     def snapshot(self) -> DeploymentSnapshot:
         """Return the job's progress. A task of a stream holds its slot as long as it runs."""

@@ -148,6 +148,8 @@ class JobFacts:
     slots_of_session: int = 0
     """0 if that is not known."""
     is_finished: bool = True
+    is_first: bool = False
+    """Whether no job ran before it in its driver, which loads the classes of Spark for it."""
     has_run_before: bool = False
     """Whether a job of its name ran before it in the session."""
     not_retained: Mapping[str, str] = field(default_factory=dict)
@@ -169,7 +171,15 @@ class JobFacts:
 
     def consumers(self, vertex: VertexFacts) -> list[VertexFacts]:
         """Return the vertices that read one."""
-        return [one for one in self.vertices if any(each.vertex_id == vertex.id for each in one.inputs)]
+        return list(self._consumers.get(vertex.id, ()))
+
+    @cached_property
+    def _consumers(self) -> Mapping[str, list[VertexFacts]]:
+        found: dict[str, list[VertexFacts]] = {}
+        for vertex in self.vertices:
+            for read in dict.fromkeys(one.vertex_id for one in vertex.inputs):
+                found.setdefault(read, []).append(vertex)
+        return found
 
     def producers(self, vertex: VertexFacts) -> list[VertexFacts]:
         """Return the vertices that one reads, as far as they have run in this job."""

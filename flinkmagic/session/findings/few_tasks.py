@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from flinkmagic.session.findings.facts import JobFacts, VertexFacts
+from flinkmagic.session.findings.facts import JobFacts, VertexFacts, metric
 
 LEAST_MS = 500.0
-"""A stage whose tasks ran for less is not worth spreading."""
+"""A stage whose tasks had less to do is not worth spreading."""
+MANY_ROWS = 10_000
+MANY_BYTES = 1 << 20
+"""What has fewer rows, and bytes, is nothing to spread: its time is that of code which is loaded and compiled. Python
+functions may work long on a row."""
 MOSTLY = 0.5
 """The slots without a task of the stage must have idled for this part of its time: else other stages use them."""
 
@@ -13,7 +17,12 @@ MOSTLY = 0.5
 def idle_beside(job: JobFacts, vertex: VertexFacts) -> float:
     """Return the time for which slots idled while a vertex ran that has fewer tasks than there are slots; else 0."""
     tasks = vertex.tasks
-    if not 0 < len(tasks) < job.slots or vertex.run_ms < LEAST_MS:
+    collecting_ms = sum(task.gc_ms or 0 for task in tasks)  # there is no less garbage for more tasks
+    if not 0 < len(tasks) < job.slots or vertex.run_ms - collecting_ms < LEAST_MS:
+        return 0.0
+    rows = max([vertex.rows_in, *(metric(one.metrics, "numOutputRows") for one in vertex.operators)])
+    # Of a stage of RDDs it may be unknown how many rows it has.
+    if 0 < rows < MANY_ROWS and vertex.bytes_in < MANY_BYTES and not any(one.calls_python for one in vertex.operators):
         return 0.0
     idle_ms = job.idle_ms(vertex.start_ms, vertex.end_ms)
     free_ms = (job.slots - len(tasks)) * (vertex.end_ms - vertex.start_ms)

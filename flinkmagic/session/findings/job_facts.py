@@ -27,6 +27,7 @@ def job_facts(
     not_retained: Mapping[str, str],
     not_used: Mapping[str, str],
     has_run_before: bool,
+    is_first: bool,
 ) -> JobFacts:
     """Return the facts of a job.
 
@@ -38,6 +39,8 @@ def job_facts(
         Reasons, by the names of stages and of DataFrames.
     has_run_before : bool
         Whether a job of its name ran before it.
+    is_first : bool
+        Whether no job ran before it.
     """
     info = state.job
     attempts: dict[str, list[TaskRecord]] = {}
@@ -59,6 +62,7 @@ def job_facts(
         slots=state.slots_total,
         slots_of_session=state.slots_of_session,
         is_finished=info.job_status is JobStatus.FINISHED,
+        is_first=is_first,
         has_run_before=has_run_before,
         not_retained=not_retained,
         not_used=not_used,

@@ -111,12 +111,16 @@ class NotebookKernel:
         The driver's.
     durable : str
         The options of the session mode that make its answers durable.
+    also : str
+        Code that the cell runs, too, that starts the session.
     folder : Path, optional
         The kernel's folder, which stays, to be used by another one with its data; by default a new one.
     """
 
-    def __init__(self, data: Path, *, on: bool, memory: str, durable: str = "", folder: Path | None = None) -> None:
-        self._data, self._on, self._memory, self._durable = data, on, memory, durable
+    def __init__(
+        self, data: Path, *, on: bool, memory: str, durable: str = "", folder: Path | None = None, also: str = ""
+    ) -> None:
+        self._data, self._on, self._memory, self._durable, self._also = data, on, memory, durable, also
         self._stays = folder is not None
         self._folder = folder or Path(tempfile.mkdtemp(dir=data.parent))
 
@@ -138,7 +142,8 @@ class NotebookKernel:
         self._client = self._manager.client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=CELL_S)
-        [started] = self.run([STARTED.format(memory=self._memory) + (MODE.format(self._durable) if self._on else "")])
+        mode = MODE.format(self._durable) if self._on else ""
+        [started] = self.run([STARTED.format(memory=self._memory) + mode + self._also])
         if started.error:
             raise RuntimeError(f"the session did not start: {started.error}")
         return self

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.session.findings.critical_path import critical_path
 from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Rule
@@ -18,15 +19,20 @@ def collecting(gc_ms, took_s=1.0, **more):
     return vertex(*[task(one, 0, took_s, gc_ms=gc_ms) for one in range(2)], **more)
 
 
+def failing(lost_s, took_s=1.0):
+    failed = task(0, 0, lost_s, state=ExecutionState.FAILED)
+    return vertex(failed, *[task(one, lost_s, took_s) for one in range(2)])
+
+
 def test_what_costs_less_than_200_ms_is_not_told():
-    assert found(job(collecting(100))) == ["garbage-collection"]
-    assert found(job(collecting(99))) == []
+    assert found(job(failing(0.2))) == ["failed-tasks"]
+    assert found(job(failing(0.199))) == []
 
 
 def test_what_costs_less_than_a_fiftieth_of_the_slots_time_is_not_told():
     # 2 slots for 20 s have 40 s, of which a fiftieth are 800 ms.
-    assert found(job(collecting(400), ended_ms=20_000.0)) == ["garbage-collection"]
-    assert found(job(collecting(399), ended_ms=20_000.0)) == []
+    assert found(job(failing(0.8), ended_ms=20_000.0)) == ["failed-tasks"]
+    assert found(job(failing(0.799), ended_ms=20_000.0)) == []
 
 
 def test_the_most_expensive_comes_first():
@@ -37,7 +43,7 @@ def test_the_most_expensive_comes_first():
 
 
 def test_a_short_job_has_nothing_to_tell():
-    assert find(job(collecting(90, took_s=0.09))) == ()
+    assert find(job(failing(0.09, took_s=0.09))) == ()
 
 
 def test_text_and_json_say_the_same():

@@ -78,9 +78,14 @@ def test_a_spill_is_charged_by_its_bytes():
 
 
 def test_garbage_collection_is_told_from_a_tenth_of_the_time_on():
-    (finding,) = find(job(vertex(*even(4, gc_ms=100))))
-    assert (finding.rule, finding.cost_s) == ("garbage-collection", pytest.approx(0.4))
-    assert found(job(vertex(*even(4, gc_ms=99)))) == []
+    (finding,) = find(job(vertex(*even(4, took_s=3.0, gc_ms=300))))
+    assert (finding.rule, finding.cost_s) == ("garbage-collection", pytest.approx(1.2))
+    assert found(job(vertex(*even(4, took_s=3.0, gc_ms=299)))) == []
+
+
+def test_a_heap_that_grows_collects_some_garbage_whatever_its_limit():
+    assert found(job(vertex(*even(4, gc_ms=250)))) == ["garbage-collection"]
+    assert found(job(vertex(*even(4, gc_ms=249)))) == []
 
 
 # -- too many tasks, too few -----------------------------------------------------------------------------
@@ -129,6 +134,35 @@ def test_too_few_tasks_cost_the_slots_that_nothing_else_uses():
     assert found(job(vertex(task(0, 0, 0.4), operators=(scan,)))) == []
 
 
+def test_a_columnar_file_is_not_divided_below_its_row_groups():
+    def scan(megabytes):
+        metrics = {"filesSize": megabytes * MIB, "numFiles": 2, "paths": ["a"], "format": "parquet"}
+        return find(job(vertex(task(0, 0, 3), operators=(operator("FileSourceScanExec", metrics=metrics),))))[0].cure
+
+    assert scan(255).startswith("df.repartition(4)")
+    assert scan(256) == f'spark.conf.set("spark.sql.files.maxPartitionBytes", {64 * MIB})'
+
+
+def test_a_handful_of_rows_is_not_spread_unless_python_works_on_them():
+    def few(rows, size=1000, kind="HashAggregateExec"):
+        own = operator(kind, metrics={"numOutputRows": rows})
+        return found(job(vertex(task(0, 0, 3, rows_in=67, bytes_in=size), operators=(own,))))
+
+    assert few(9_999) == []
+    assert few(10_000) == ["too-few-tasks"]
+    assert few(9_999, size=MIB) == ["too-few-tasks"]
+    assert few(67, kind="MapInPandasExec") == ["too-few-tasks"]
+    assert found(job(vertex(task(0, 0, 3, rows_in=0, bytes_in=0), operators=(operator("MapPartitionsRDD"),)))) == [
+        "too-few-tasks"
+    ]
+
+
+def test_garbage_is_no_work_that_more_tasks_would_share():
+    scan = operator("FileSourceScanExec", metrics={"filesSize": 4000})
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=79), operators=(scan,)))) == ["too-few-tasks"]
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=301), operators=(scan,)))) == []
+
+
 def test_one_partition_is_the_window_s_or_the_coalesce_s():
     window = vertex(
         task(0, 0, 3, rows_in=50_000), reads="GLOBAL", operators=(operator("SortExec"), operator("WindowExec", 2, 9))
@@ -168,6 +202,40 @@ def test_a_long_wait_between_stages_is_told():
     assert (finding.rule, finding.cost_s, finding.certainty) == ("idle-slots", pytest.approx(3.0), "possible")
     soon = vertex(task(0, 1.9, 1), task(1, 1.9, 1), id="two", reads="HASH", of="one")
     assert found(job(first, soon)) == []
+
+
+def test_time_for_which_several_stages_waited_is_charged_once():
+    first = vertex(*even(2), id="one")
+    late = [
+        vertex(task(0, 2.5 + one, 1), task(1, 2.5 + one, 1), id=f"v{one}", reads="HASH", of="one") for one in (0, 1)
+    ]
+    assert [(one.vertex, one.cost_s) for one in find(job(first, *late))] == [("V0", pytest.approx(3.0))]
+    alone = [vertex(task(0, 2 * one, 2), id=f"v{one}") for one in range(3)]
+    # The third stage waited four seconds, of which the second one waited two.
+    costs = [one.cost_s for one in find(job(*alone, slots=1, slots_of_session=2))]
+    assert costs == [pytest.approx(2.0), pytest.approx(2.0)]
+    chain = [vertex(task(0, 0, 3), id="v0"), vertex(task(0, 3, 1), id="v1", reads="HASH", of="v0")]
+    (finding,) = find(job(*chain, vertex(task(0, 4, 2), id="v2"), slots=1, slots_of_session=2))
+    assert (finding.vertex, finding.cost_s) == ("V2", pytest.approx(4.0))
+
+
+def test_a_broadcast_is_ready_when_the_driver_has_built_it():
+    def broadcast(build_ms):
+        metrics = {"buildTime": build_ms, "broadcastTime": 100, "numOutputRows": 1_500_000}
+        sent = vertex(*even(2), id="sent", kind="broadcast", above=operator("BroadcastExchangeExec", metrics=metrics))
+        return found(job(sent, vertex(*[task(one, 2.5, 3) for one in range(2)], reads="BROADCAST", of="sent")))
+
+    assert broadcast(401) == []
+    assert broadcast(400) == ["idle-slots"]
+
+
+def test_the_first_job_of_a_driver_waits_for_it_to_load_its_classes():
+    first = vertex(*even(2), id="one")
+    late = vertex(task(0, 2.5, 1), task(1, 2.5, 1), id="two", reads="HASH", of="one")
+    assert found(job(first, late, is_first=True)) == []
+    assert found(job(first, late, is_first=True, slots_of_session=4)) == []
+    alone = [vertex(task(0, 2 * one, 2), id=f"v{one}") for one in range(2)]
+    assert found(job(*alone, slots=1, slots_of_session=2, is_first=True)) == ["idle-slots"]
 
 
 # -- joins -----------------------------------------------------------------------------------------------
@@ -248,15 +316,40 @@ def test_a_join_of_all_with_all_is_a_cross_join():
 
 def test_python_functions_are_told_from_half_of_the_stage_on():
     def with_function(kind, python_ms):
-        return job(vertex(*even(4), operators=(operator(kind, metrics={"pythonTotalTime": python_ms}),)))
+        return job(vertex(*even(4, rows_in=3000), operators=(operator(kind, metrics={"pythonTotalTime": python_ms}),)))
 
     (finding,) = find(with_function("BatchEvalPythonExec", 2000))
     assert (finding.rule, finding.cost_s, finding.certainty) == ("python-functions", pytest.approx(2.0), "likely")
     assert found(with_function("BatchEvalPythonExec", 1999)) == []
     assert found(with_function("MapInPandasExec", 3000)) == []
     (finding,) = find(with_function("ArrowEvalPythonExec", 0))  # older Sparks do not measure it
-    assert finding.what == "a stage of 4.0 s calls Python functions for 4.0 K rows, row by row"
+    assert finding.what == "a stage of 4.0 s calls Python functions for 12.0 K rows, row by row"
     assert (finding.cost_s, finding.certainty) == (pytest.approx(4.0), "possible")
+
+
+def test_the_start_of_python_workers_is_not_the_functions_time():
+    def started_first(total_ms, **more):
+        metrics = {"pythonTotalTime": total_ms, "pythonBootTime": 1500, "pythonInitTime": 500, **more}
+        return job(vertex(*even(4, rows_in=3000), operators=(operator("BatchEvalPythonExec", metrics=metrics),)))
+
+    # Of four seconds two are the start.
+    (finding,) = find(started_first(3000))
+    assert finding.cost_s == pytest.approx(1.0)
+    assert finding.what.startswith(
+        "Python functions take 1.0 s of the stage's 4.0 s, and their workers 2.0 s to start,"
+    )
+    assert found(started_first(2999)) == []
+    # Workers that were there before: their time of initialization is that since they began.
+    assert find(started_first(3000, pythonBootTime=0, pythonInitTime=9000))[0].cost_s == pytest.approx(3.0)
+
+
+def test_a_function_over_a_few_rows_is_slow_by_itself():
+    def over(rows):
+        metrics = {"pythonTotalTime": 3000, "pythonNumRowsReceived": rows}
+        return found(job(vertex(*even(4), operators=(operator("BatchEvalPythonExec", metrics=metrics),))))
+
+    assert over(10_000) == ["python-functions"]
+    assert over(9_999) == []
 
 
 def test_an_input_that_two_stages_read_costs_one_reading():
@@ -293,15 +386,19 @@ def test_an_input_that_is_read_again_is_told_at_the_first_line_that_only_the_las
     assert finding.line == 1
 
 
-def test_a_columnar_input_costs_the_columns_that_are_read_again():
+def test_a_columnar_input_costs_the_columns_that_are_read_again_beyond_what_keeping_them_would():
     def columnar(number, columns):
         metrics = {"paths": ["a"], "format": "parquet", "scanTime": 900}
         scan = operator("FileSourceScanExec", text=f"FileScan parquet [{columns}] Batched: true", metrics=metrics)
         return vertex(*even(4), id=str(number), operators=(scan,))
 
-    (finding,) = find(job(columnar(1, "a,b"), columnar(2, "b,c")))
-    assert (finding.rule, finding.cost_s, finding.certainty) == ("input-read-again", pytest.approx(0.45), "likely")
-    assert found(job(columnar(1, "a,b"), columnar(2, "c,d"))) == []
+    def read(times, columns="b,c"):
+        return job(columnar(0, "a,b"), *[columnar(number, columns) for number in range(1, times)])
+
+    (finding,) = find(read(8))  # of seven readings again, five are what keeping the column costs
+    assert (finding.rule, finding.cost_s, finding.certainty) == ("input-read-again", pytest.approx(0.9), "likely")
+    assert found(read(6)) == []
+    assert found(read(8, "c,d")) == []
 
 
 def test_many_small_files_are_told_from_a_hundred_on():

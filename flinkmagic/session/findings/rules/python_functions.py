@@ -3,9 +3,11 @@
 Source: Spark's metrics of Python workers ("time to run Python workers"; before 4.0 there are none); its guide to
 functions of the user's.
 
-Threshold: half of the stage's time; any, where that is not measured.
+Threshold: half of the stage's time, both without the start of Python workers, if Spark tells that apart; any, where
+nothing is measured. And 10,000 rows.
 
-Counter-example: a function over a few rows; `mapInPandas` and `applyInPandas`, whose authors want code of their own.
+Counter-example: a function over a few rows, which is slow by itself; `mapInPandas` and `applyInPandas`, whose authors
+want code of their own.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ import re
 from collections.abc import Iterator
 
 from flinkmagic.amounts import duration, magnitude
-from flinkmagic.session.findings.facts import JobFacts, metric
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric
 from flinkmagic.session.findings.finding import Finding, Rule
 
 MOST = 0.5
+MANY_ROWS = 10_000
 
 _FUNCTIONS = frozenset({"BatchEvalPythonExec", "ArrowEvalPythonExec"})
 _OF_COLUMNS = re.compile(r", 200$")
@@ -29,14 +32,16 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         functions = [one for one in vertex.operators if one.kind in _FUNCTIONS]
         if not functions or not vertex.run_ms:
             continue
-        ran = [metric(one.metrics, "pythonTotalTime") for one in functions]
+        ran = [_ran_ms(one) for one in functions]
         is_known = any(ran)
         python_ms = min(vertex.run_ms, sum(ran)) if is_known else vertex.run_ms
-        if python_ms < MOST * vertex.run_ms:
-            continue
         longest = functions[ran.index(max(ran))]
         rows = metric(longest.metrics, "pythonNumRowsReceived") or vertex.rows_in
-        took = f"Python functions take {duration(python_ms)} of the stage's {duration(vertex.run_ms)},"
+        start_ms = sum(map(_started_ms, functions))
+        if python_ms < MOST * (vertex.run_ms - start_ms) or 0 < rows < MANY_ROWS:
+            continue
+        beside = f", and their workers {duration(start_ms)} to start" if start_ms else ""
+        took = f"Python functions take {duration(python_ms)} of the stage's {duration(vertex.run_ms)}{beside},"
         if not is_known:
             took = f"a stage of {duration(vertex.run_ms)} calls Python functions"
         is_by_row = _OF_COLUMNS.search(longest.text) is None
@@ -49,6 +54,16 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             "likely" if is_known and is_by_row else "possible",
             _BY_ROW if is_by_row else _BY_COLUMN,
         )
+
+
+def _ran_ms(function: OperatorFacts) -> int:
+    return metric(function.metrics, "pythonTotalTime") - _started_ms(function)
+
+
+def _started_ms(function: OperatorFacts) -> int:
+    """Return how long it took to start workers; of those that were there, Spark counts the time since their start."""
+    boot_ms = metric(function.metrics, "pythonBootTime")
+    return boot_ms + metric(function.metrics, "pythonInitTime") if boot_ms else 0
 
 
 _BY_ROW = "F.upper(col), F.regexp_extract(col, ...), F.when(...)  # a built-in; else @F.pandas_udf, for whole columns"

@@ -2,8 +2,8 @@
 
 Source: Sparklens' "lack of tasks"; DataFlint's alert on wasted cores.
 
-Threshold: fewer tasks than slots, which ran for half a second or more; what counts is the time for which the other
-slots had no task of the job.
+Threshold: fewer tasks than slots, which ran for half a second or more without garbage collection; what counts is the
+time for which the other slots had no task of the job.
 
 Counter-example: a small input beside which other stages use the slots.
 """
@@ -16,6 +16,10 @@ from flinkmagic.amounts import count, duration
 from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts, metric
 from flinkmagic.session.findings.few_tasks import idle_beside
 from flinkmagic.session.findings.finding import Finding, Rule
+
+ROW_GROUP = 128 << 20
+"""``parquet.block.size``: a smaller columnar file has one row group (a stripe, in ORC), which one task reads."""
+_COLUMNAR = frozenset({"parquet", "orc"})
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
@@ -37,8 +41,9 @@ def _find(job: JobFacts) -> Iterator[Finding]:
 def _cure(source: OperatorFacts | None, slots: int) -> str:
     if source is not None and source.kind == "RangeExec":
         return f"spark.range(start, end, step, {2 * slots})"
-    size = metric(source.metrics, "filesSize") if source is not None else 0
-    if size:
+    size, files = (metric(source.metrics, name) if source is not None else 0 for name in ("filesSize", "numFiles"))
+    is_columnar = source is not None and str(source.metrics.get("format")).lower() in _COLUMNAR
+    if size and (not is_columnar or size >= files * ROW_GROUP):
         return f'spark.conf.set("spark.sql.files.maxPartitionBytes", {max(1, size // (2 * slots))})'
     return f"df.repartition({2 * slots})  # after the read, if what follows takes long"
 
