@@ -65,8 +65,6 @@ class LineQuery:
     """A `reuse.source_columns.SourceQuery`: the text sources of which kept columns may be read."""
     stops_early: bool = False
     """Whether it may end before it has read all rows, as ``toLocalIterator`` may."""
-    asked: DataFrame | None = field(default=None, repr=False)
-    """What an action was called on, of which its query is made: the calls that made it label the operators."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,12 +118,6 @@ def _write_request(write: DeferredWrite) -> SinkRequest:
     )
 
 
-def _frame_of(df: DataFrame, program: Program) -> int | None:
-    """Return the number of a DataFrame; of an action's own query (of `count`, say) that of what it was called on."""
-    number, asked = program.frame_of(df), program.line.asked
-    return program.frame_of(asked) if number is None and asked is not None else number
-
-
 def result_requests(
     frames: Mapping[str, DataFrame], program: Program | None, *, collected: bool = False
 ) -> list[SinkRequest]:
@@ -134,7 +128,7 @@ def result_requests(
         if frame.isStreaming:
             raise StreamingFrameError(name)
         execution = frame._jdf.queryExecution()
-        number = _frame_of(frame, program) if program else None
+        number = program.frame_of(frame) if program else None
         calls = [call for call in program.lineage.calls if call.output == number] if program else []
         requests.append(
             SinkRequest(
