@@ -97,7 +97,7 @@ def shown(notebook: Any, dark: bool) -> Any:
 def check(page: Any) -> None:
     page.wait_for_timeout(300)
     words, faint = page.evaluate(FAINT_WORDS)
-    assert words > 15
+    assert words > 10
     assert faint == []
     check_overlaps(page)
 
