@@ -91,13 +91,13 @@ def leave_compiler_to_c1(sc: SparkContext) -> None:
     OSError
         If there is no place for a temporary file.
     """
-    with tempfile.NamedTemporaryFile("w", prefix="flinkmagic-", suffix=".json", encoding="utf-8") as file:
-        file.write(_DIRECTIVES)
-        file.flush()
+    with tempfile.TemporaryDirectory(prefix="flinkmagic-") as folder:
+        file = Path(folder) / "directives.json"
+        file.write_text(_DIRECTIVES, encoding="utf-8")
         directives: Any = CLASSES.shared_instance(sc._gateway, "CompilerDirectives")
         try:
-            directives.add(file.name)
-        except Py4JJavaError as error:  # of a JVM without HotSpot's commands
+            directives.add(str(file))
+        except Py4JJavaError as error:  # of a JVM without HotSpot's commands, or that does not take these
             _LOG.debug("the second compiler optimises Janino: %s", error)
 
 

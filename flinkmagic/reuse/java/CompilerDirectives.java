@@ -11,7 +11,11 @@ import javax.management.ObjectName;
 public class CompilerDirectives {
     private boolean isAdded;
 
-    /** Adds the directives of a file, once for a JVM: directives that are added again stand there twice. */
+    /**
+     * Adds the directives of a file, once for a JVM: directives that are added again stand there twice.
+     *
+     * @throws IllegalStateException with the JVM's words, if it has not taken them: the command itself only prints them
+     */
     public synchronized void add(String file) throws Exception {
         if (isAdded) {
             return;
@@ -19,7 +23,11 @@ public class CompilerDirectives {
         ObjectName commands = new ObjectName("com.sun.management:type=DiagnosticCommand");
         Object[] arguments = {new String[] {file}};
         String[] signature = {String[].class.getName()};
-        ManagementFactory.getPlatformMBeanServer().invoke(commands, "compilerDirectivesAdd", arguments, signature);
+        Object answer =
+            ManagementFactory.getPlatformMBeanServer().invoke(commands, "compilerDirectivesAdd", arguments, signature);
+        if (!String.valueOf(answer).contains("compiler directives added")) {
+            throw new IllegalStateException(String.valueOf(answer));
+        }
         isAdded = true;
     }
 }
