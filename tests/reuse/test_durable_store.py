@@ -252,17 +252,18 @@ import os, sys
 from pathlib import Path
 from flinkmagic.reuse.durable_store import DurableEntry, DurableStore
 store = DurableStore(Path(sys.argv[1]), int(sys.argv[3]))
-for turn in range(int(sys.argv[2])):
+first = int(sys.argv[4])
+for turn in range(first, first + int(sys.argv[2])):
     letter = "abcdef"[turn % 6]
     store.store(DurableEntry(64 * letter, "f()", 1.0, 1.0, letter.encode() * 200_000))
     print(turn, flush=True)
 """
 
 
-def storing(store, *, turns=10**6, most=2**40):
+def storing(store, *, turns=10**6, most=2**40, first=0):
     return subprocess.Popen(
-        [sys.executable, "-c", STORING, str(store.folder), str(turns), str(most)], stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", STORING, str(store.folder), str(turns), str(most), str(first)],
+        stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
 
 
@@ -274,14 +275,15 @@ def is_whole(store, letter):
 @pytest.mark.long
 def test_a_process_that_is_killed_while_it_stores_leaves_whole_entries(store, capsys) -> None:
     chance = random.Random(7)
-    for _ in range(50):
-        process = storing(store)
+    for first in range(50):
+        process = storing(store, first=first)
         process.stdout.readline()
         time.sleep(chance.random() * 0.03)
         process.kill()
         process.wait()
         process.stdout.close()
         assert all(is_whole(store, letter) for letter in "abcdef")
+    # Each letter was the first of eight processes, which were killed after they had stored it.
     assert keys(store) == list("abcdef")
     assert capsys.readouterr().err == ""
 
