@@ -224,13 +224,13 @@ class Boundaries:
                 "spark.local.dir to a larger disk, or spark.driver.memory to more)."
             )
 
-    def reading_columns(self, clone: JavaObject) -> AbstractContextManager[None]:
-        """Let what is planned on a clone read kept columns of text sources, if the program has any."""
+    def reading_columns(self, clone: JavaObject, *, keeps: bool = True) -> AbstractContextManager[None]:
+        """Let what is planned on a clone read, and keep, columns of text sources, if the program has any."""
         sources = self._program.line.sources if self._program is not None else None
         if sources is None:
             return nullcontext()
         planned: AbstractContextManager[None] = sources.planned(
-            self._clones.state(clone), lambda: self._level(self._cuts(clone))
+            self._clones.state(clone), lambda: self._level(self._cuts(clone)), keeps=keeps
         )
         return planned
 
@@ -311,7 +311,8 @@ class Boundaries:
                 known_by = query_execution.executedPlan()
                 reads_columns = self._program is not None and self._program.line.sources is not None
                 if reads_columns:
-                    with self.reading_columns(clone):
+                    # Its rows are kept: to keep what they are computed of costs as much again, and is read by few.
+                    with self.reading_columns(clone, keeps=False):
                         query_execution = self._clones.plan(running, clone)
                         query_execution.executedPlan()
                 relation = cuts.relation(query_execution, frame.plan, dataset_id, level)

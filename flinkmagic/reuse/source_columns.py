@@ -20,7 +20,8 @@ The rules:
 3. The first query that computes something of a source computes it as plain Spark does. When it is computed again, it is
    kept, with all columns of that query, if the caller allows what that costs: storing 5 of 20 columns is a quarter of
    storing all, and each column that is computed of rows which a filter of the query removes costs as much as storing
-   all. Other columns that are kept stay, unless these hold them.
+   all. Other columns that are kept stay, unless these hold them. What is below a DataFrame whose rows the query keeps is
+   not kept as well.
 4. A query that may stop early keeps nothing, and a query that asks for the names of files reads the files.
 5. If a query that reads or keeps columns fails, nothing of their source is kept again.
 6. What is kept are retained results (`retained_results`): bounded, listed and released with them.
@@ -176,9 +177,17 @@ class SourceQuery:
         return source.bytes / (rate * self._cores)
 
     @contextmanager
-    def planned(self, state: JavaObject, level: Callable[[], JavaObject]) -> Iterator[None]:
-        """Let what this thread plans on a session's state read kept columns, and keep them at a storage level."""
-        self._columns.rule.open(self._planning, state, level())
+    def planned(self, state: JavaObject, level: Callable[[], JavaObject], *, keeps: bool = True) -> Iterator[None]:
+        """Let what this thread plans on a session's state read kept columns, and keep more of them.
+
+        Parameters
+        ----------
+        level : callable
+            The storage level at which they are kept.
+        keeps : bool
+            Whether more may be kept of the sources that it plans to read, now and later in this query.
+        """
+        self._columns.rule.open(self._planning, state, level(), keeps)
         try:
             yield
         finally:

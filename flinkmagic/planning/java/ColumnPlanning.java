@@ -16,6 +16,7 @@ public class ColumnPlanning {
     private final IdentityHashMap<Object, Source> sources = new IdentityHashMap<Object, Source>();
     private SessionState state;
     private StorageLevel level;
+    private boolean keeps;
     private Scans scans;
 
     public ColumnPlanning(ColumnStore store) {
@@ -36,10 +37,11 @@ public class ColumnPlanning {
         return source;
     }
 
-    /** On which session it is planned, and where columns are kept. */
-    public void on(SessionState state, StorageLevel level) {
+    /** On which session it is planned, where columns are kept, and whether any may be kept that are not yet. */
+    public void on(SessionState state, StorageLevel level, boolean keeps) {
         this.state = state;
         this.level = level;
+        this.keeps = keeps;
     }
 
     /** Where the rows of scans come from below what is kept of the query. */
@@ -88,6 +90,7 @@ public class ColumnPlanning {
         private int computedRead = -1;
         private double cost = 0.0;
         private boolean isReadWhole = false;
+        private boolean mayNotKeep = false;
 
         Source(ColumnPlanning planning, String key, String name, long bytes, double share, double passes) {
             this.planning = planning;
@@ -143,7 +146,12 @@ public class ColumnPlanning {
 
         /** How much, as a share of all columns of all rows, may be parsed and kept beside the query. */
         public double share() {
-            return share;
+            return mayNotKeep ? 0.0 : share;
+        }
+
+        /** Note that a part of the query reads it that may keep nothing: then the query keeps nothing of it. */
+        public void noteReader() {
+            mayNotKeep = mayNotKeep || !planning.keeps;
         }
 
         /**
@@ -154,7 +162,7 @@ public class ColumnPlanning {
          */
         public boolean keep(KeptColumns columns, List lacking, int ofAllRows) throws Exception {
             cost = columns.share() + Math.max(0, columns.computed().size() - ofAllRows);
-            if (cost > passes || !planning.store.isSeen(key, lacking)) {
+            if (mayNotKeep || cost > passes || !planning.store.isSeen(key, lacking)) {
                 parsed.addAll(lacking);
                 return false;
             }

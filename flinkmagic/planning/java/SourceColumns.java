@@ -109,9 +109,9 @@ public class SourceColumns extends Rule {
         return new ColumnPlanning(store);
     }
 
-    /** From now on what this thread plans on a session may read kept columns, and keep them at a storage level. */
-    public void open(ColumnPlanning planning, SessionState state, StorageLevel level) {
-        planning.on(state, level);
+    /** From now on what this thread plans on a session may read kept columns, and, if it keeps any, at a storage level. */
+    public void open(ColumnPlanning planning, SessionState state, StorageLevel level, boolean keeps) {
+        planning.on(state, level, keeps);
         scala.collection.Seq rules = state.experimentalMethods().extraOptimizations();
         if (!rules.contains(this)) {
             ArrayList all = new ArrayList();
@@ -180,7 +180,14 @@ public class SourceColumns extends Rule {
         while (leaf instanceof Filter && ((Filter) leaf).condition().deterministic()) {
             leaf = ((Filter) leaf).child();
         }
-        return leaf instanceof LogicalRelation ? planning.sourceOf(((LogicalRelation) leaf).relation()) : null;
+        if (!(leaf instanceof LogicalRelation)) {
+            return null;
+        }
+        ColumnPlanning.Source source = planning.sourceOf(((LogicalRelation) leaf).relation());
+        if (source != null) {
+            source.noteReader();
+        }
+        return source;
     }
 
     /** Whether a query asks of its rows from which file they are: kept ones do not know. */

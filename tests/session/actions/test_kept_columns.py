@@ -259,6 +259,19 @@ def test_a_few_groups_are_made_of_all_rows(session, file) -> None:
     assert same(session, "df.agg(F.sum('x'), F.max('k')).collect()") == "reads kept columns of rows.csv"
 
 
+def test_below_a_dataframe_that_is_kept_no_columns_are(session, file) -> None:
+    session.plain(
+        "month = F.udf(lambda name: name[:3])\n"
+        "logs = df.select(F.regexp_replace('line', 'page=.*', '').alias('u'), month('name').alias('m'), 'x')\nNone"
+    )
+    line = "logs.groupBy('u', 'm').agg(F.{}('x')).orderBy('u', 'm').collect()"
+    assert same(session, line.format("sum")) == ""
+    assert same(session, line.format("max")) == "kept a DataFrame for later lines"
+    assert kept(session) == []
+    assert retained(session.spark)
+    assert same(session, line.format("min")) == ""
+
+
 def test_a_query_that_asks_for_files_reads_the_files(session, file) -> None:
     line = "df.groupBy(F.input_file_name().alias('f')).agg(F.sum('x')).collect()"
     for _ in range(3):
