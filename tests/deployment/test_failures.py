@@ -175,6 +175,7 @@ def test_restarts_only_what_is_missing(spark, deploy, tmp_path, spark_work):
     assert all(isinstance(other.error, StageAbortedError) for other in entry.concurrent)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("mode", ["errorifexists", "append", "overwrite"])
 def test_a_restarted_write_runs_as_a_whole(spark, deploy, tmp_path, mode):
     fails_once = failing_once(str(tmp_path / "flag"))

@@ -98,6 +98,7 @@ def test_a_failed_subquery_is_run_again(spark, deploy, marks):
     assert len(list(marks.iterdir())) == 1
 
 
+@pytest.mark.long
 def test_the_last_stage_of_a_subquery_is_run_again(spark, deploy, marks):
     """The subquery's own stage fails, not a shuffle below it."""
     one = failing_at_first(spark.range(5, 6, 1, 1), marks, 2)
@@ -112,6 +113,7 @@ def test_the_last_stage_of_a_subquery_is_run_again(spark, deploy, marks):
     assert attempts(deployment, vertex_of(deployment, SubqueryStageHandle)) == [["FAILED", "FAILED"]]
 
 
+@pytest.mark.long
 def test_a_sampling_that_failed_is_repeated(spark, deploy, marks):
     frame = failing_at_first(spark.range(0, 100, 1, 2), marks, 1).orderBy(F.desc("id"))
     deployment = deploy({"rows": frame}, restart_strategy=restarts(1))

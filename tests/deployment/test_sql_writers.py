@@ -88,6 +88,7 @@ def _described(spark, name):
     return {key: told.get(key) for key in ("Provider", "Comment", "Type", "k", "total", "# Partition Information")}
 
 
+@pytest.mark.long
 def test_several_inserts_in_one_statement_are_sinks_of_one_job(spark, deploy, tables):
     with capture(spark) as program:
         first, second = "INSERT INTO sql_plain SELECT total, k WHERE k < 2", "INSERT INTO sql_late SELECT total, k + 10"

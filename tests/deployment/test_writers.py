@@ -228,6 +228,7 @@ def test_bucketed_and_partitioned_tables_as_inputs(spark, deploy, tables, rows):
     assert _sorted(spark.table(target)) == [{"count": 1, "k": k} for k in range(7)]
 
 
+@pytest.mark.long
 def test_several_writes_of_one_table_keep_the_order_of_the_program(spark, deploy, tables):
     target = tables("deferred_table")
     with capture(spark) as program:
@@ -306,6 +307,7 @@ def _partitioned(rows, *tables):
     return flat.where("k IN (2, 5)")
 
 
+@pytest.mark.long
 def test_partitions_of_a_table_are_overwritten_and_others_kept(spark, deploy, rows, partitioned_catalog):
     some = _partitioned(rows, f"{partitioned_catalog}.plain", f"{partitioned_catalog}.late")
     some.writeTo(f"{partitioned_catalog}.plain").overwritePartitions()
@@ -348,6 +350,7 @@ def test_partitions_of_the_table_that_is_read_are_overwritten(spark, deploy, par
     assert sorted(tuple(row) for row in spark.table(own).collect()) == [(1, 11), (1, 12), (2, 20)]
 
 
+@pytest.mark.long
 def test_what_is_there_is_left_alone_where_the_mode_is_ignore(spark, deploy, rows, url, tmp_path):
     spark.range(3).write.parquet(str(tmp_path / "there"))
     spark.range(3).write.jdbc(url, "APP.IGNORED", properties={"driver": DRIVER})

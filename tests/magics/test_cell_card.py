@@ -58,6 +58,7 @@ def test_each_action_and_write_is_a_line(on) -> None:
     assert len(cell.value) == 3
 
 
+@pytest.mark.long
 def test_a_loop_is_one_line_with_sums(on) -> None:
     cell = on.run("for number in range(20):\n    spark.range(number + 1).count()")
     (line,) = card(cell)
@@ -203,6 +204,7 @@ rows = spark.range(0, 2, 1, 2)
 """
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("action", "can_open"),
     [
@@ -283,6 +285,7 @@ def test_an_action_that_spark_alone_carries_out_is_shown_if_it_takes_long(on, mo
     assert re.fullmatch(rf"crosstab\(.*\) · line 1 · {TIME} · plain Spark: .*", line)
 
 
+@pytest.mark.long
 def test_the_last_of_many_quick_actions_is_shown_while_the_cell_goes_on(on, monkeypatch) -> None:
     monkeypatch.setattr(cell_card, "UPDATE_S", 0.5)
     watched = Watched(monkeypatch)
@@ -408,6 +411,7 @@ slow = spark.range(0, 2, 1, 2).select(F.udf(nap, 'long')('id').alias('k'))
 """
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     "action", ["slow.groupBy('k').count().write.json(f'{at}/out')", "slow.groupBy('k').count().collect()"]
 )

@@ -66,6 +66,7 @@ def test_flinkrun_writes_and_ends_in_the_final_picture(kernel, folder) -> None:
     assert all("application/vnd.jupyter.widget-view+json" not in update for update in cell.updates)
 
 
+@pytest.mark.long
 def test_flinkrun_only_runs_what_is_named_and_the_rest_stays_to_be_written(kernel, folder) -> None:
     kernel.run(TWO_SINKS.format(name="partly", out="partly", options=""))
     cell = kernel.run("%flinkrun partly --only totals")
@@ -87,6 +88,7 @@ def test_flinkrun_only_runs_what_is_named_and_the_rest_stays_to_be_written(kerne
     assert (folder / "partly" / "high" / "_SUCCESS").exists()
 
 
+@pytest.mark.long
 def test_progress_can_be_a_line(kernel) -> None:
     kernel.run(TWO_SINKS.format(name="lined", out="lined", options=""))
     kernel.run("%config FlinkMagics.progress = 'line'")
@@ -305,6 +307,7 @@ def test_failed_tasks_are_restarted_as_asked_for(kernel, folder) -> None:
     assert kernel.run("print(restarted.jobs[-1].info().number_of_restarts)").stdout.strip() == "2"
 
 
+@pytest.mark.long
 def test_a_restart_strategy_can_be_the_default(kernel, folder) -> None:
     (folder / "few").mkdir()
     kernel.run("%config FlinkMagics.restart = 'fixed-delay:1:0s'")

@@ -55,6 +55,7 @@ def test_jobs_are_listed_by_cell_and_line(on) -> None:
     assert all(row in rows(on.run(f"%flinkjobs cell_{number}").stdout) for row in own)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("line", "name"), [("slow.collect()", "collect"), ("slow.write.json(f'{at}/out')", "")])
 def test_what_runs_of_a_cell_is_cancelled_by_its_name(on, tmp_path, capsys, line, name) -> None:
     on.run(SLOW)

@@ -74,6 +74,7 @@ def test_runs_of_a_graph_that_is_defined_again_stay_listed(notebook, tmp_path) -
     assert listed == [["graph", "run", "status"], ["listed_early", "1", "FINISHED"]]
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("magic", ["", "%%flinkgraph reader\n"])
 def test_who_looks_for_what_is_not_written_yet_is_told(notebook, tmp_path, magic: str) -> None:
     notebook.run(

@@ -294,6 +294,7 @@ def interrupt_later(spark: Any) -> Any:
     thread.join()
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     "phase",
     [
@@ -500,6 +501,7 @@ def test_a_frame_sees_an_appended_file_as_plain_spark_does(on, tmp_path, mode: s
     on.run("days.unpersist()")
 
 
+@pytest.mark.long
 def test_the_card_says_that_rows_were_brought_up_to_date_unless_that_is_switched_off(on) -> None:
     grow = "spark.range(600, 0, -1, 1).selectExpr('id', 'id % 3 AS k').write.mode('append').parquet(f'{at}/grown')"
     ask = "spark.read.parquet(f'{at}/grown').groupBy('k').agg(F.sum('id')).toPandas()"

@@ -77,6 +77,7 @@ def test_actions_read_what_a_write_has_left(on, spark) -> None:
     assert kept(spark) == {key}
 
 
+@pytest.mark.long
 def test_without_retention_a_write_keeps_nothing(on, spark) -> None:
     on.run("%config FlinkMagics.retain = 'none'")
     try:
@@ -164,6 +165,7 @@ def test_a_write_reads_no_rows_of_files_that_an_earlier_write_has_replaced(on, s
     assert on.run("spark.read.parquet(f'{at}/out').agg(F.sum('n')).first()[0]").value == 10
 
 
+@pytest.mark.long
 def test_a_write_that_fails_only_while_rows_are_kept_runs_again_without(on, spark, monkeypatch) -> None:
     on.run("df.groupBy('a').count().write.parquet(f'{at}/first')")
 
@@ -186,6 +188,7 @@ def told(cell: Any) -> str:
     return [line for line in cell.stderr.splitlines() if " · line " in line][-1]
 
 
+@pytest.mark.long
 def test_a_line_says_that_it_has_paid_for_later_ones(on) -> None:
     on.run("df.groupBy('a').count().collect()")
     assert told(on.run("df.groupBy('b').count().collect()")).endswith(" · kept df for later lines")
@@ -217,6 +220,7 @@ def test_a_line_says_why_kept_rows_are_not_used(on, spark) -> None:
         spark.conf.unset("spark.sql.session.timeZone")
 
 
+@pytest.mark.long
 def test_a_line_says_which_file_has_changed(on, tmp_path) -> None:
     keep(on)
     (tmp_path / "lines" / "0.txt").write_text("a1 b1 c1\n")
@@ -250,6 +254,7 @@ def test_a_write_reads_kept_columns_of_text_and_makes_the_same_files(on, tmp_pat
     assert len(ours) == 12_000
 
 
+@pytest.mark.long
 def test_a_listener_hears_of_a_write_that_follows_its_registration(on, spark, listener_class) -> None:
     """Also where an earlier write, and an action, have been planned before."""
     manager, listener = spark._jsparkSession.listenerManager(), listener_class.newInstance()

@@ -89,6 +89,7 @@ def test_a_refused_start_raises_on_its_line_and_leaves_the_other_query_running(s
     assert "refused is CANCELED" in streamed.run("%flinkcancel refused").stdout
 
 
+@pytest.mark.long
 def test_a_deferred_start_that_spark_refuses_leaves_the_others_of_its_graph_alone(streamed) -> None:
     cell = streamed.run(
         "%%flinkgraph mixed --mode streaming\n"

@@ -409,6 +409,7 @@ def test_lines_of_different_configuration_share_nothing(spark, tables, tmp_path,
     assert (job.boundaries, job.shared) == ((), ())
 
 
+@pytest.mark.long
 def test_a_boundary_may_be_empty_or_end_in_a_shuffle_of_its_own(spark, tables, runner):
     with captured(spark) as (names, program):
         empty = spark.createDataFrame([], "k int").mapInPandas(lambda frames: frames, "k int")

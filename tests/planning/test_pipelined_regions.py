@@ -90,6 +90,7 @@ BLOCKED = {
 }  # fmt: skip
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("case", BLOCKED)
 def test_what_spark_refuses_keeps_all_exchanges_of_its_spark_job_blocking_and_is_told(rows, compiled, runner, case):
     make, why = BLOCKED[case]

@@ -56,6 +56,7 @@ def needs_file(tmp_path):
     return checked, path
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", [BroadcastStageHandle, SubqueryStageHandle])
 def test_a_failed_broadcast_or_subquery_runs_after_it_is_renewed(

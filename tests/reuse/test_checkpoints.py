@@ -129,6 +129,7 @@ def test_rows_come_back_from_disk_whatever_their_columns_are_called(spark, folde
     assert len(rows[0]) == 7
 
 
+@pytest.mark.long
 def test_damaged_rows_are_computed_and_one_line_says_so(spark, folder, capsys):
     assert compiled(spark, folder, limit=1).run().status is JobStatus.FAILED
     (entry,) = entries(folder)
@@ -143,6 +144,7 @@ def test_damaged_rows_are_computed_and_one_line_says_so(spark, folder, capsys):
     assert entries(folder) == []
 
 
+@pytest.mark.long
 def test_rows_of_a_job_are_nobody_else_s_in_a_folder_that_is_durable(spark, folder):
     """And what is stored there for later kernels stays when the job is over."""
 
@@ -250,6 +252,7 @@ def written(spark, folder):
     return [spark.read.json(str(folder / part)).count() for part in ("sound", "failing", "late")]
 
 
+@pytest.mark.long
 def test_a_run_of_one_sink_says_nothing_of_the_others(spark, folder):
     one = appended(spark, folder, limit=10**9).run(only=["late"])
     assert one.status is JobStatus.FINISHED

@@ -305,6 +305,7 @@ def test_a_source_of_version_2_has_no_key(spark, numbers, key):
         spark.conf.unset("spark.sql.sources.useV1SourceList")
 
 
+@pytest.mark.long
 def test_a_cache_counts_by_the_object(spark, numbers, key):
     frame = spark.read.parquet(numbers).groupBy("k").count().cache()
     try:

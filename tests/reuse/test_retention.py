@@ -173,6 +173,7 @@ def test_an_edited_module_is_computed_again(spark, cell, numbers, tmp_path, monk
     del sys.modules["fm_retained_helper"]
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize("column", ["rand()", "uuid()", "monotonically_increasing_id()", "current_timestamp()"])
 def test_what_depends_on_chance_or_time_is_computed_again(cell, numbers, tmp_path, column):
     source = f"""
@@ -241,6 +242,7 @@ def test_none_retains_nothing(spark, cell, numbers, tmp_path):
     assert retained_of(spark) == []
 
 
+@pytest.mark.long
 def test_job_is_for_the_same_name_and_session_for_all(cell, numbers, tmp_path):
     names = {"numbers": numbers, "out": str(tmp_path / "out"), "delta": 1}
     cell(UDF, "one", **names)

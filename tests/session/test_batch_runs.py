@@ -138,6 +138,7 @@ def compile_source(source: str, filename: str) -> Any:
     return builtins.compile(source, filename, "exec")
 
 
+@pytest.mark.long
 def test_lines_that_need_an_earlier_write_get_it_done(spark, stream_of, tmp_path) -> None:
     seen = []
 
@@ -195,6 +196,7 @@ def test_a_stateful_stream_gives_each_sink_the_same_rows(spark, stream_of, tmp_p
     assert values(spark, tmp_path / "a") == values(spark, tmp_path / "b") == [5, 5, 10, 10, 15, 15]
 
 
+@pytest.mark.long
 def test_the_same_function_writes_a_bounded_frame_with_the_rest_of_the_cell(spark, stream_of, tmp_path) -> None:
     def both(batch: Any, batch_id: int) -> None:
         batch.write.json(str(tmp_path / f"a{batch_id}"))
@@ -237,6 +239,7 @@ def test_each_batch_has_the_settings_and_the_tables_of_its_own_time(spark, strea
     assert {each.reason for each in job.batches()} == {""}
 
 
+@pytest.mark.long
 def test_what_is_kept_from_batch_to_batch_goes_with_the_query(spark, stream_of, tmp_path) -> None:
     clones: list[Any] = []
 
@@ -256,6 +259,7 @@ def test_what_is_kept_from_batch_to_batch_goes_with_the_query(spark, stream_of, 
     assert not job.streams[0]._clones._clones
 
 
+@pytest.mark.long
 def test_a_mistake_of_ours_leaves_the_batch_to_plain_spark_and_is_told_once(
     spark, stream_of, tmp_path, monkeypatch, capfd
 ) -> None:

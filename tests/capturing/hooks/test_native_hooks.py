@@ -127,6 +127,7 @@ WRITES = {
 }
 
 
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize("line", WRITES.values(), ids=WRITES.keys())
 def test_writers(cell: Any, numbers: Any, line: str) -> None:
     cell.plain(IMPORTS)

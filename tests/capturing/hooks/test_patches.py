@@ -77,6 +77,7 @@ def test_an_inner_capture_takes_what_is_its_own(cell: Any) -> None:
     assert [key for key, value in _attributes().items() if before.get(key) is not value] == []
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("inherits", [False, True], ids=["own context", "the cell's context"])
 def test_a_write_of_a_thread_that_was_there_before_is_a_plain_write(cell: Any, inherits: bool) -> None:
     work: Queue[Callable[[], None]] = Queue()

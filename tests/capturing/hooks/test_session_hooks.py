@@ -143,6 +143,7 @@ def test_the_catalog_looks_at_tables(cell: Any) -> None:
         cell.plain("spark.sql('drop table of_the_catalog')")
 
 
+@pytest.mark.long
 def test_streams_settle_when_they_start_and_when_they_are_waited_for(cell: Any, numbers: Any) -> None:
     numbers("x", 3)
     source = """\

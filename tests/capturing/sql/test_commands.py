@@ -125,6 +125,7 @@ ALLOWED = [
 ]
 
 
+@pytest.mark.long
 def test_sql_that_touches_nothing_pending_runs_on_its_line(cell_at: Any) -> None:
     lines = [f"spark.sql({text!r}{_arguments(text)})" for text in ALLOWED]
     program = cell_at.capture(PENDING + "\n".join(lines))

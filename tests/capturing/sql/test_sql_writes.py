@@ -142,6 +142,7 @@ def test_a_statement_waits_for_the_table_that_it_needs(cell: Any, table: Any) ->
     assert cell.ids("copy") == [0, 1, 2, 10, 11]
 
 
+@pytest.mark.long
 def test_order_and_safety_are_those_of_other_writes(cell: Any, table: Any, numbers: Any) -> None:
     table("there", 4)
     numbers("in", 3)
@@ -208,6 +209,7 @@ def database(cell: Any) -> Iterator[str]:
         cell.spark.conf.unset(key)
 
 
+@pytest.mark.long
 def test_tables_of_version_2(cell: Any, database: str) -> None:
     program = cell.capture("""\
         spark.sql("insert into mine.APP.T by name select 7L as id")

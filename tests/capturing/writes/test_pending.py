@@ -392,6 +392,7 @@ def test_a_report_of_other_partitions_comes_before_their_overwriting(cell: Any) 
     assert (cell.rows("report"), cell.rows("days/day=1")) == ([0, 3], [70, 71])
 
 
+@pytest.mark.long
 def test_partitions_are_replaced_after_a_report_of_the_same_table(cell: Any) -> None:
     source = """\
         days = spark.read.parquet(at("{days}"))

@@ -139,6 +139,7 @@ def test_an_appended_file_is_read(session, files) -> None:
     as_plain(session, LATE, before)
 
 
+@pytest.mark.long
 def test_an_rdd_that_is_persisted_again_is_read_again(session, tmp_path) -> None:
     file = tmp_path / "lines.txt"
     file.write_text("1\n2\n")
@@ -220,6 +221,7 @@ def test_a_view_that_is_defined_again_counts(session, files) -> None:
     session.plain("spark.catalog.dropTempView('changing')")
 
 
+@pytest.mark.long
 def test_a_changed_setting_counts(session, files) -> None:
     query = "late = spark.read.parquet(path).selectExpr('hour(timestamp_seconds(id * 3600)) AS k', 'id').groupBy('k')"
     query += ".agg(F.sum('id').alias('total'))\n"
@@ -276,6 +278,7 @@ def kept_levels(spark):
     return {number: rdd.getStorageLevel() for number, rdd in ours.items()}
 
 
+@pytest.mark.long
 def test_rows_are_kept_on_disk_alone_beside_the_users(spark, nothing_cached, session, files) -> None:
     read_whole(session)
     before = kept_levels(spark)

@@ -156,6 +156,7 @@ def test_only_added_rows_are_read_joined_and_shuffled(session, folder, append) -
     assert sorted(read.values()) == [100, 100 + 40]
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("change", ["rewritten", "deleted"])
 def test_files_that_are_others_are_read_again(session, folder, append, change) -> None:
     query = REFRESHED["sums"]
@@ -191,6 +192,7 @@ def test_it_goes_on_from_what_was_brought_up_to_date(session, folder, append, mo
     assert rows(session.cell(reading(query))) == rows(session.plain(reading(query)))
 
 
+@pytest.mark.long
 def test_another_query_of_the_same_join_adds_what_was_added_before(session, folder, append) -> None:
     one, other = REFRESHED["sort merge join"], REFRESHED["sort merge join"].replace("F.avg", "F.max")
     session.cell(reading(one))
@@ -237,6 +239,7 @@ def test_a_list_of_files_grows(session, folder, append) -> None:
     assert session.report.note == UP_TO_DATE
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("column", ["7", "x"])
 def test_an_inferred_schema_may_change(session, folder, tmp_path, column) -> None:
     (tmp_path / "texts").mkdir()
@@ -285,6 +288,7 @@ def test_kept_rows_are_brought_up_to_date(session, folder, append, frame) -> Non
         append(folder, f"part-9999{number}-added.parquet")
 
 
+@pytest.mark.long
 def test_a_graph_that_runs_again_brings_up_to_date_what_its_sinks_share(spark, folder, append, tmp_path) -> None:
     def run():
         with flinkmagic.capture(spark, name="grown") as program:

@@ -469,6 +469,7 @@ def test_what_is_shown_is_stored_as_text(answering, again, capsys) -> None:
     assert answering.report.kept_at > 0
 
 
+@pytest.mark.matrix(7)
 @pytest.mark.parametrize(
     "made",
     [

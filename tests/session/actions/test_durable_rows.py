@@ -137,6 +137,7 @@ def test_reading_is_made_ready_without_a_job_once_for_a_store(kernel, monkeypatc
     assert spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs() == jobs
 
 
+@pytest.mark.long
 def test_what_is_released_leaves_the_folder(kernel) -> None:
     kernel.keep()
     (found,) = (one for one in retained(kernel.session.spark) if one.stored_at is not None)
@@ -164,6 +165,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.long
 def test_rows_without_files_count_as_none_and_are_stored_again(kernel) -> None:
     kernel.keep()
     (entry,) = kernel.entries()
@@ -216,6 +218,7 @@ def test_what_an_entry_says_is_not_believed(kernel, capsys, change) -> None:
     assert "was damaged" in capsys.readouterr().err
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("line", ["late.where('k > 2').collect()", NEXT])
 def test_rows_that_vanish_while_they_are_read_are_computed(kernel, monkeypatch, line) -> None:
     kernel.keep()
@@ -230,6 +233,7 @@ def test_rows_that_vanish_while_they_are_read_are_computed(kernel, monkeypatch, 
     assert " could not be " in note
 
 
+@pytest.mark.long
 def test_an_error_of_the_users_leaves_stored_rows_in_use(kernel) -> None:
     kernel.keep()
     kernel.begin()
@@ -268,6 +272,7 @@ def test_what_is_planned_on_partitions_and_their_order_finds_them(kernel) -> Non
     assert computed[:2] == [kernel.plain(line) for line in lines[:2]]
 
 
+@pytest.mark.long
 def test_a_graph_reads_what_its_sinks_shared_in_another_kernel(kernel, tmp_path) -> None:
     spark, names = kernel.session.spark, kernel.session.namespace
 
@@ -319,6 +324,7 @@ def test_what_is_cheaper_to_compute_is_not_stored(kernel, monkeypatch) -> None:
     assert kernel.entries() == []
 
 
+@pytest.mark.long
 def test_rows_that_save_least_per_byte_make_room(kernel) -> None:
     kernel.keep()
     (entry,) = kernel.entries()
@@ -349,6 +355,7 @@ def sleeping(spark, seconds):
     return spark.range(0, 1, 1, 1).select(F.udf(lambda n: time.sleep(seconds) or n, "long")("id")).collect()
 
 
+@pytest.mark.long
 def test_a_job_of_the_users_ends_one_that_stores(spark, jobs) -> None:
     users = threading.Timer(1.5, spark.range(5).collect)
     assert jobs.awaitQuiet(50, 10_000)
@@ -373,6 +380,7 @@ def test_rows_wait_until_no_job_runs(spark, jobs) -> None:
     users.join()
 
 
+@pytest.mark.long
 def test_rows_whose_job_was_ended_are_stored_later(kernel, monkeypatch) -> None:
     session, write, times = kernel.session, durable_rows.RowFiles.write, []
 

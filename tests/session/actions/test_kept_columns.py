@@ -165,6 +165,7 @@ def test_what_is_computed_of_a_column_and_cannot_raise_is_kept_as_one(session, f
     assert "regexp_replace" in one.computed.cachedPlan().toString()
 
 
+@pytest.mark.long
 def test_what_a_view_and_its_reader_compute_alike_is_one_column(session, file) -> None:
     user = "regexp_extract(line, 'user=(.)', 1)"
     session.plain(f"df.where(\"{user} > '1'\").createOrReplaceTempView('kept_columns_users')\nNone")
@@ -282,6 +283,7 @@ def test_a_query_that_asks_for_files_reads_the_files(session, file) -> None:
     assert {row.f.rpartition("/")[2] for row in session.cell(f"{wide}.collect()")} == {"rows.csv"}
 
 
+@pytest.mark.long
 def test_what_is_released_is_computed_again(session, file) -> None:
     line = "df.groupBy(F.regexp_replace('line', 'page=.*', '').alias('u')).agg(F.sum('x')).orderBy('u').collect()"
     for other in ("sum", "max", "min"):

@@ -212,6 +212,7 @@ def test_what_an_action_evaluates_within_another_expression_is_kept(session, row
     assert session.report.reused > 0
 
 
+@pytest.mark.long
 def test_a_projection_that_only_renames_is_looked_through(session, rows) -> None:
     session.cell(
         "d = df.withColumn('w', F.expr('v + k')).repartition(2).join(spark.range(8).toDF('v'), 'v')\nd.count()"

@@ -192,6 +192,7 @@ def test_what_cannot_be_read_by_ranges_is_not_kept(session, reads, options) -> N
     assert sliced(session) == 0
 
 
+@pytest.mark.long
 def test_files_that_changed_are_parsed_again(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     for _ in range(3):
@@ -248,6 +249,7 @@ def test_other_partitions_of_the_same_files_are_parsed(session, reads) -> None:
         same(session, PLACED)
 
 
+@pytest.mark.long
 def test_a_source_that_is_too_large_for_memory_is_not_kept(session, reads, monkeypatch) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
     monkeypatch.setattr(source_columns, "MEMORY_SHARE", 1e-6)
@@ -273,6 +275,7 @@ def stored_in_memory(session):
     return [info.storageLevel().useMemory() for info in infos if "columns of" in info.name()]
 
 
+@pytest.mark.long
 def test_kept_rows_do_not_drive_each_other_out_of_memory(session, reads) -> None:
     for left in session.spark.sparkContext._jsc.getPersistentRDDs().values():  # by tests before: it would count as kept
         left.unpersist(True)

@@ -109,6 +109,7 @@ def test_until_is_asked_once_a_superstep_and_its_columns_are_recorded(begin):
     assert flinkmagic.iterations()[-1].outcome == "1 superstep, converged"
 
 
+@pytest.mark.long
 def test_the_graph_that_goes_on_from_a_loop_has_it_as_one_loop(spark, begin, tmp_path):
     def until(previous, current):
         return current.agg((F.sum("v") > 3000).alias("enough"), F.sum("v").alias("total"))
@@ -143,6 +144,7 @@ def test_the_graph_that_goes_on_from_a_loop_has_it_as_one_loop(spark, begin, tmp
     assert spark.read.parquet(f"{tmp_path}/sum").first() == (3480,)
 
 
+@pytest.mark.long
 def test_supersteps_are_planned_on_one_clone_of_the_session_until_its_settings_change(spark, begin, monkeypatch):
     made = []
     make = SessionClones._made
@@ -397,6 +399,7 @@ def test_another_run_goes_on_from_the_last_superstep(begin, tmp_path):
     assert list(tmp_path.iterdir()) == [], "a loop that has ended leaves nothing"
 
 
+@pytest.mark.long
 def test_rows_of_another_loop_are_not_taken_up(begin, tmp_path):
     def broken(previous, current):
         raise RuntimeError
