@@ -21,7 +21,7 @@ from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.planning.stage_metrics import StageMetrics
-from flinkmagic.reuse.taken_up import NOTHING, TakenUp
+from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_event_log import JobEventLog

@@ -41,7 +41,7 @@ from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.retention import Retention
-from flinkmagic.reuse.taken_up import NOTHING, TakenUp
+from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_manager_runner import OnCompletion

@@ -17,7 +17,7 @@ from flinkmagic.magics.live_view import LiveView, RecordedView, Shown, final_bun
 from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
-from flinkmagic.session.carrying_out import wait_or_cancel
+from flinkmagic.session.line_as_job import wait_or_cancel
 
 
 def run_live(

@@ -33,7 +33,7 @@ from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.line_jobs import NotedActions
 from flinkmagic.magics.spark_session import running_session, say_other_python
 from flinkmagic.options import NO_RETENTION, OPTIONS, JobOptions
-from flinkmagic.session.carrying_out import Line
+from flinkmagic.session.line_as_job import Line
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult

@@ -55,7 +55,7 @@ from flinkmagic.reuse.map_outputs import MapOutputs
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults, retained_results
 from flinkmagic.reuse.stage_times import stage_seconds
-from flinkmagic.reuse.taken_up import NOTHING, TakenUp
+from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
 from flinkmagic.scheduling.job_status import JobStatus
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 1. Spark commits a batch when its function has returned, so it returns only when all its writes are done.
 2. Lines of the function that need its earlier writes done (`count()`, a file that is read) wait for them.
-3. Failures follow the rules of any line (`carrying_out`). What is raised fails the batch, and the checkpoint
+3. Failures follow the rules of any line (`line_as_job`). What is raised fails the batch, and the checkpoint
    repeats it.
 4. If plain Spark is to write the batch, it runs the same writes, each with the settings of its line. The user is told
    each reason once.
@@ -41,7 +41,7 @@ from flinkmagic.jvm.java import java_class, session_state, static_method
 from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.run_origin import RunOrigin
-from flinkmagic.session.carrying_out import Line, carry_out
+from flinkmagic.session.line_as_job import Line, carry_out
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.streams.deferred_stream import BatchCall, DeferredStream
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.graph.job_graph import JobGraph
-    from flinkmagic.session.carrying_out import RunningJob
+    from flinkmagic.session.line_as_job import RunningJob
 
 
 class BatchGraph(Protocol):

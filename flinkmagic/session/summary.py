@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from flinkmagic.graph.job_graph import JobGraph
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.planning.sinks import PlannedSink, SharedStage
-    from flinkmagic.reuse.taken_up import TakenUp
+    from flinkmagic.reuse.work_done_before import TakenUp
 
 
 def graph_summary(stream_graph: StreamGraph, job_graph: JobGraph, execution_graph: ExecutionGraph, slots: int) -> str:

@@ -3,7 +3,7 @@
 1. An action whose query is one stage is made as it is, and so is one that only Spark itself can carry out. A query of
    the first rows of a source is not even planned before.
 2. The stages of any other query run as a job, except the last one, which the action itself runs.
-3. Failures follow the rules of any line (`carrying_out`). If plain Spark is to carry the action out, it is made as it
+3. Failures follow the rules of any line (`line_as_job`). If plain Spark is to carry the action out, it is made as it
    is; the line that says so is left out if that fails as well.
 4. Failures of the last stage are raised in the same way.
 5. If a job that keeps rows for later actions fails, the query runs again without keeping any: what plain Spark does not
@@ -58,8 +58,8 @@ from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.known_schemas import read_files
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
-from flinkmagic.session.carrying_out import Line, carry_out
 from flinkmagic.session.job import store_for
+from flinkmagic.session.line_as_job import Line, carry_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

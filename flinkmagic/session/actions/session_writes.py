@@ -22,8 +22,8 @@ from flinkmagic.session.actions.action_graph import LineGraph
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
-from flinkmagic.session.carrying_out import Line, carry_out
 from flinkmagic.session.job import store_for
+from flinkmagic.session.line_as_job import Line, carry_out
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program

@@ -37,11 +37,11 @@ from flinkmagic.errors.iterations import IterationArgumentsError, IterationCance
 from flinkmagic.jvm.java import dataset_class
 from flinkmagic.planning.clones import KeptClones, SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.session.carrying_out import wait_or_cancel
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
 from flinkmagic.session.iterations.loop_view import last_measures, loop_stream_graph, loop_view, supersteps_table
 from flinkmagic.session.iterations.superstep import Superstep, SuperstepGraph, SuperstepRows, hold
 from flinkmagic.session.known_loops import KnownLoop, remember
+from flinkmagic.session.line_as_job import wait_or_cancel
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
