@@ -20,8 +20,8 @@ The rules:
 3. The first query that computes something of a source computes it as plain Spark does. When it is computed again, it is
    kept, with all columns of that query, if the caller allows what that costs: storing 5 of 20 columns is a quarter of
    storing all, and each column that is computed of rows which a filter of the query removes costs as much as storing
-   all. Other columns that are kept stay, unless these hold them. Below a DataFrame whose rows the query keeps, no columns
-   are kept.
+   all. Other columns that are kept stay, unless these hold them. Below a DataFrame whose rows the query keeps, nothing
+   is kept.
 4. A query that may stop early keeps nothing, and a query that asks for the names of files reads the files.
 5. If a query that reads or keeps columns fails, nothing of their source is kept again.
 6. What is kept are retained results (`retained_results`): bounded, listed and released with them.
