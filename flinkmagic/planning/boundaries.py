@@ -141,6 +141,60 @@ class _Frame:
     dataframes: list[DataFrame]
 
 
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A DataFrame that is worth keeping, as it is planned whole."""
+
+    number: int
+    """The number that the cuts give its plan."""
+    frame: _Frame
+    plan: JavaObject
+    """Its analysed plan over the boundaries below it."""
+    query_execution: JavaObject
+    why: str
+    multiplies: bool
+
+
+@dataclass(eq=False)
+class _Scope:
+    """Sinks that are planned under one configuration (rule 7), and what their boundaries are chosen among."""
+
+    name: str
+    """The session state under which they are planned."""
+    clone: JavaObject
+    """The session on which they are planned."""
+    cuts: JavaObject
+    """The ``LogicalCuts`` of their plans."""
+    sinks: list[SinkRequest]
+    frames: Mapping[int, _Frame]
+    """The user's DataFrames, by the numbers that the cuts give their plans, as all that follows."""
+    split: frozenset[int]
+    """What is split (rule 6)."""
+    used: list[tuple[int, ...]]
+    """For each sink the DataFrames that it uses directly."""
+    order: list[int]
+    """The DataFrames that the sinks use, directly or through others, sources first."""
+    below: dict[int, Sequence[int]]
+    """For each of these those that it uses directly."""
+    level: JavaObject
+    """Where rows are kept."""
+    cut: set[int] = field(default_factory=set)
+    """The boundaries so far."""
+
+    @property
+    def for_one(self) -> bool:
+        """Whether there is one sink only, as in an action's query (rule 5)."""
+        return len(self.sinks) == 1
+
+    def readers(self, number: int) -> list[SinkRequest]:
+        """Return the sinks that use a DataFrame, directly or through others."""
+        return [self.sinks[at] for at, first in enumerate(self.used) if _reaches(first, number, self.below)]
+
+    def is_over_boundary(self, number: int) -> bool:
+        """Return whether a DataFrame is made from a boundary."""
+        return any(_reaches(self.below[number], one, self.below) for one in self.cut)
+
+
 class Boundaries:
     """Chooses the boundaries of a job.
 
@@ -168,6 +222,7 @@ class Boundaries:
         """DataFrames of which only these columns, by their positions, could have been kept, and are not (rule 5)."""
         self._totality: Any = CLASSES.shared_instance(sc._gateway, "TotalPlans")
         self._parts: Any = CLASSES.shared_instance(sc._gateway, "FrameParts")
+        self._kinds: Any = CLASSES.shared_instance(sc._gateway, "PlanKinds")
 
     def choose(self, requests: Sequence[SinkRequest]) -> tuple[list[Boundary], list[JavaObject]]:
         """Return the boundaries, those first that others read, and the requests' logical plans over their rows."""
@@ -181,12 +236,11 @@ class Boundaries:
         for scope, sinks in scopes.items():
             split = self._split([requests[sink] for sink in sinks])
             if len(sinks) > 1 or self._program.line.reread or split:
-                clone, _ = self._clones.of(requests[sinks[0]].snapshot)
-                cuts = self._cuts(clone)
-                chosen += self._chosen(cuts, [requests[sink] for sink in sinks], split, clone, scope)
+                these = self._scope(scope, [requests[sink] for sink in sinks], split)
+                chosen += self._chosen(these)
                 self._shared_splits |= split
                 for sink in sinks:
-                    plans[sink] = cuts.rewrite(plans[sink], _may_read(requests[sink]))
+                    plans[sink] = these.cuts.rewrite(plans[sink], _may_read(requests[sink]))
         return chosen, plans
 
     def _cuts(self, clone: JavaObject) -> JavaObject:
@@ -239,152 +293,173 @@ class Boundaries:
         on_disk = is_open and cuts.userKeepsRows(self._sc._jsc.sc())
         return self._sc._getJavaStorageLevel(getattr(StorageLevel, "DISK_ONLY" if on_disk else self._storage_level))
 
-    def _chosen(
-        self, cuts: JavaObject, sinks: Sequence[SinkRequest], split: frozenset[int], clone: JavaObject, scope: str
-    ) -> Iterator[Boundary]:
+    def _scope(self, name: str, sinks: list[SinkRequest], split: frozenset[int]) -> _Scope:
+        """Gather what the boundaries of some sinks are chosen among; `split` are the program's numbers of frames."""
+        clone, _ = self._clones.of(sinks[0].snapshot)
+        cuts = self._cuts(clone)
         frames = self._frames(cuts)
-        is_split = self._selected(cuts, split)
-        kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
+        selected = self._selected(cuts, split)
         level = self._level(cuts)
         used = [_numbers(cuts.directlyInside(sink.logical_plan, _may_read(sink))) for sink in sinks]
+        order, below = _sources_first(used, lambda number: _numbers(cuts.directlyInside(frames[number].plan, False)))
+        return _Scope(name, clone, cuts, sinks, frames, selected, used, order, below, level)
 
-        def inside(number: int) -> tuple[int, ...]:
-            return _numbers(cuts.directlyInside(frames[number].plan, False))
-
-        shared = set(is_split)
-        lack = lack_of_room(self._sc)
-        if len(sinks) == 1 and self._program is not None and self._program.line.reread:
-            shared.update(self._read_again(sinks[0], used[0], inside, frames, only_kept=bool(lack)))
-        elif lack:
-            self._lack = lack
-        elif len(sinks) > 1:
-            shared.update(junctions(used, inside))
-        order, below = _sources_first(used, inside)
-        waiting, seen = set(shared), set(shared)
-        cut: set[int] = set()
+    def _chosen(self, scope: _Scope) -> Iterator[Boundary]:
+        waiting = self._candidates(scope)
+        seen = set(waiting)
         while waiting:
             refused = []
-            for number in [number for number in order if number in waiting]:
-                may_recall = not split and not any(_reaches(below[number], one, below) for one in cut)
-                if may_recall and self._recalls_no_worth(frames[number], len(sinks)):
+            for number in [number for number in scope.order if number in waiting]:
+                whole = self._worthy(scope, number)
+                if whole is None:
                     continue
-                plan = cuts.rewrite(frames[number].plan, False)
-                query_execution = self._clones.plan(plan, clone)
-                operators = kinds.of(query_execution.executedPlan()).splitlines()
-                why = worth_keeping(operators, self._share)
-                if number in is_split:
-                    why = why or "it is split"
-                if not why:
-                    if may_recall:
-                        _NOT_WORTH.update(frames[number].dataframes)
-                    continue
-                frame = frames[number]
-                if len(sinks) == 1 and not self._is_needed(cuts, frame, query_execution, sinks[0], clone):
+                made = self._boundary(scope, whole)
+                if made is None:
                     refused.append(number)
                     continue
-                name = self._name(frame.number, frame.dataframes)
-                dataset_id = name_of_run(name)
-                relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
-                running, columns = plan, _positions(frame)
-                is_whole = number in is_split or self._share == "always"
-                is_firsts = False
-                if not is_whole and not self._totality.isTotal(query_execution.optimizedPlan()):
-                    readers = [sinks[at] for at, first in enumerate(used) if _reaches(first, number, below)]
-                    cuts.cut(number, relation)
-                    over = [self._planned(cuts, sink, clone) for sink in readers]
-                    cuts.uncut(number)
-                    reads = [self._parts.read(each.executedPlan(), relation) for each in over]
-                    used_by = [
-                        (sink, _numbers(read)) for sink, read in zip(readers, reads, strict=True) if read is not None
-                    ]
-                    columns = self._computed_anyway(cuts, frame, query_execution, plan, used_by, clone)
-                    if not columns:
-                        refused.append(number)
-                        continue
-                    is_firsts = set(columns) == set(used_by[0][1])
-                    running = self._parts.filled(plan, columns)
-                    query_execution = self._clones.plan(running, clone)
-                    why = worth_keeping(kinds.of(query_execution.executedPlan()).splitlines(), self._share)
-                    if not why:
-                        refused.append(number)
-                        continue
-                known_by = query_execution.executedPlan()
-                reads_columns = self._program is not None and self._program.line.sources is not None
-                if reads_columns:
-                    # Its rows are kept: to keep what they are computed of costs as much again, and is read by few.
-                    with self.reading_columns(clone, keeps=False):
-                        query_execution = self._clones.plan(running, clone)
-                        query_execution.executedPlan()
-                relation = cuts.relation(query_execution, frame.plan, dataset_id, level)
-                cuts.cut(number, relation)
-                cut.add(number)
-                kept = frozenset(columns)
-                dataframes = tuple(frame.dataframes)
-                yield Boundary(
-                    frame.number, dataframes, name, why, scope, dataset_id, query_execution, known_by, relation, kept,
-                    is_firsts, reads_columns,
-                    multiplies=any(one.rpartition(".")[2] in _MULTIPLYING for one in operators),
-                )  # fmt: skip
+                scope.cuts.cut(number, made.relation)
+                scope.cut.add(number)
+                yield made
             # What a refused one is made of may be kept in its place.
-            waiting = {one for number in refused for one in below[number]} - seen
+            waiting = {one for number in refused for one in scope.below[number]} - seen
             seen |= waiting
 
-    def _recalls_no_worth(self, frame: _Frame, sinks: int) -> bool:
-        """Return whether an action takes from an earlier one that a DataFrame is not worth keeping (rule 5).
+    def _candidates(self, scope: _Scope) -> set[int]:
+        found = set(scope.split)
+        lack = lack_of_room(self._sc)
+        if scope.for_one and self._program is not None and self._program.line.reread:
+            found.update(self._read_again(scope, only_kept=bool(lack)))
+        elif lack:
+            self._lack = lack
+        elif not scope.for_one:
+            found.update(junctions(scope.used, scope.below.__getitem__))
+        return found
 
-        Planning it again would tell what has changed since, such as a setting by which a join is no broadcast any more,
-        but takes longer than most of what is saved.
-        """
-        return sinks == 1 and self._share == "auto" and any(df in _NOT_WORTH for df in frame.dataframes)
+    def _worthy(self, scope: _Scope, number: int) -> _Candidate | None:
+        """Plan a DataFrame over the boundaries below it; return None if it is not worth keeping (rule 3)."""
+        frame = scope.frames[number]
+        may_recall = not scope.split and not scope.is_over_boundary(number)
+        # Planning it again would tell what has changed since, such as a setting by which a join is no broadcast any
+        # more, but takes longer than most of what is saved (rule 5).
+        may_recall_no = may_recall and scope.for_one and self._share == "auto"
+        if may_recall_no and any(df in _NOT_WORTH for df in frame.dataframes):
+            return None
+        plan = scope.cuts.rewrite(frame.plan, False)
+        query_execution = self._clones.plan(plan, scope.clone)
+        operators = self._operators(query_execution)
+        why = worth_keeping(operators, self._share) or ("it is split" if number in scope.split else "")
+        if why:
+            multiplies = any(one.rpartition(".")[2] in _MULTIPLYING for one in operators)
+            return _Candidate(number, frame, plan, query_execution, why, multiplies)
+        if may_recall:
+            _NOT_WORTH.update(frame.dataframes)
+        return None
 
-    def _is_needed(
-        self, cuts: JavaObject, frame: _Frame, query_execution: JavaObject, sink: SinkRequest, clone: JavaObject
-    ) -> bool:
+    def _operators(self, query_execution: JavaObject) -> list[str]:
+        return str(self._kinds.of(query_execution.executedPlan())).splitlines()
+
+    def _boundary(self, scope: _Scope, whole: _Candidate) -> Boundary | None:
+        """Return the boundary that a candidate is; None if it is refused."""
+        frame = whole.frame
+        if scope.for_one and not self._is_needed(scope, whole):
+            return None
+        name = self._name(frame.number, frame.dataframes)
+        dataset_id = name_of_run(name)
+        plan, query_execution, why = whole.plan, whole.query_execution, whole.why
+        columns, is_firsts = _positions(frame), False
+        is_whole = whole.number in scope.split or self._share == "always"
+        if not is_whole and not self._totality.isTotal(query_execution.optimizedPlan()):
+            relation = scope.cuts.relation(query_execution, frame.plan, dataset_id, scope.level)
+            used_by = self._read_columns(scope, whole.number, relation)
+            columns = self._computed_anyway(scope, whole, used_by)
+            if not columns:
+                return None
+            is_firsts = set(columns) == set(used_by[0][1])
+            plan = self._parts.filled(plan, columns)
+            query_execution = self._clones.plan(plan, scope.clone)
+            why = worth_keeping(self._operators(query_execution), self._share)
+            if not why:
+                return None
+        known_by = query_execution.executedPlan()
+        reads_columns = self._program is not None and self._program.line.sources is not None
+        if reads_columns:
+            # Its rows are kept: to keep what they are computed of costs as much again, and is read by few.
+            with self.reading_columns(scope.clone, keeps=False):
+                query_execution = self._clones.plan(plan, scope.clone)
+                query_execution.executedPlan()
+        return Boundary(
+            frame=frame.number,
+            dataframes=tuple(frame.dataframes),
+            name=name,
+            why=why,
+            scope=scope.name,
+            dataset_id=dataset_id,
+            query_execution=query_execution,
+            known_by=known_by,
+            relation=scope.cuts.relation(query_execution, frame.plan, dataset_id, scope.level),
+            columns=frozenset(columns),
+            is_computed_anyway=is_firsts,
+            reads_columns=reads_columns,
+            multiplies=whole.multiplies,
+        )
+
+    def _is_needed(self, scope: _Scope, whole: _Candidate) -> bool:
         """Return whether a query computes a DataFrame at all (rule 5), or reads rows that are kept already."""
-        is_kept = any(one.kept is not None for one in self._read_before(frame))
+        (sink,) = scope.sinks
+        is_kept = any(one.kept is not None for one in self._read_before(whole.frame))
         if is_kept or not self._parts.mayLeaveOut(sink.logical_plan):
             return True
-        own = self._planned(cuts, sink, clone).optimizedPlan()
-        return bool(self._parts.readsFilesOf(own, query_execution.optimizedPlan()))
+        own = self._planned(scope, sink).optimizedPlan()
+        return bool(self._parts.readsFilesOf(own, whole.query_execution.optimizedPlan()))
 
-    def _planned(self, cuts: JavaObject, sink: SinkRequest, clone: JavaObject) -> JavaObject:
-        return self._clones.plan(cuts.rewrite(sink.logical_plan, _may_read(sink)), clone)
+    def _planned(self, scope: _Scope, sink: SinkRequest) -> JavaObject:
+        return self._clones.plan(scope.cuts.rewrite(sink.logical_plan, _may_read(sink)), scope.clone)
+
+    def _read_columns(
+        self, scope: _Scope, number: int, relation: JavaObject
+    ) -> list[tuple[SinkRequest, tuple[int, ...]]]:
+        """Return the sinks that read a DataFrame, in program order, each with the positions of what it reads of it.
+
+        Parameters
+        ----------
+        relation : JavaObject
+            Stands for the DataFrame's rows in the sinks' plans.
+        """
+        readers = scope.readers(number)
+        scope.cuts.cut(number, relation)
+        over = [self._planned(scope, sink) for sink in readers]
+        scope.cuts.uncut(number)
+        reads = [self._parts.read(each.executedPlan(), relation) for each in over]
+        return [(sink, _numbers(read)) for sink, read in zip(readers, reads, strict=True) if read is not None]
 
     def _computed_anyway(
-        self,
-        cuts: JavaObject,
-        frame: _Frame,
-        query_execution: JavaObject,
-        plan: JavaObject,
-        used_by: Sequence[tuple[SinkRequest, Sequence[int]]],
-        clone: JavaObject,
+        self, scope: _Scope, whole: _Candidate, used_by: Sequence[tuple[SinkRequest, Sequence[int]]]
     ) -> list[int]:
         """Return the columns of a DataFrame that are computed for all of its rows anyway (rule 8).
 
         Parameters
         ----------
-        frame, query_execution, plan
-            The DataFrame, as it is planned whole, and its analysed plan.
         used_by
-            The sinks that use it, in program order, each with the positions of the columns that it reads.
+            See `_read_columns`.
         """
         assert self._program is not None
+        frame, plan, clone = whole.frame, whole.plan, scope.clone
         together = sorted({column for _, columns in used_by for column in columns})
         for known in self._read_before(frame):
             if known.kept is not None and known.kept.issuperset(together):
                 return sorted(known.kept)
         if not together:
             return []
-        whole = self._optimized(plan, together, clone)
+        every = self._optimized(plan, together, clone)
         first, columns = used_by[0]
-        part = whole if list(columns) == together else self._optimized(plan, columns, clone)
-        own = self._planned(cuts, first, clone).optimizedPlan()
+        part = every if list(columns) == together else self._optimized(plan, columns, clone)
+        own = self._planned(scope, first).optimizedPlan()
         stops_early = self._program.line.stops_early
-        if not self._parts.computes(own, part, stops_early) or not self._parts.raiseAlike(part, whole):
+        if not self._parts.computes(own, part, stops_early) or not self._parts.raiseAlike(part, every):
             return []
-        everything = query_execution.optimizedPlan()  # what is total besides costs nobody a failure
+        everything = whole.query_execution.optimizedPlan()  # what is total besides costs nobody a failure
         may_be_whole = all(one.may_be_whole for one in self._read_before(frame))
-        if may_be_whole and self._parts.raiseAlike(everything, whole):
+        if may_be_whole and self._parts.raiseAlike(everything, every):
             return _positions(frame)
         return together if self._are_asked_again(frame, frozenset(together)) else []
 
@@ -416,26 +491,17 @@ class Boundaries:
                 found.add(parent)
         return frozenset(found)
 
-    def _read_again(
-        self,
-        sink: SinkRequest,
-        used: Sequence[int],
-        inside: Callable[[int], Sequence[int]],
-        frames: Mapping[int, _Frame],
-        *,
-        only_kept: bool,
-    ) -> list[int]:
+    def _read_again(self, scope: _Scope, *, only_kept: bool) -> list[int]:
         """Return the DataFrames that the next actions may read again, sources first (rule 5), or only those kept."""
-        assert self._program is not None
+        frames, (sink,), (used,) = scope.frames, scope.sinks, scope.used
         kept = {
             number for number, frame in frames.items() if any(one.kept is not None for one in self._read_before(frame))
         }
-        stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
         if not only_kept:
+            stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
             query = sink.logical_plan if sink.write is None else logical_plan(sink.write.df)
             kept |= {one for one in used if not stages.passesOn(query, frames[one].plan)}
-        order, _ = _sources_first([used], inside)
-        return [number for number in order if number in kept]
+        return [number for number in scope.order if number in kept]
 
     def _frames(self, cuts: JavaObject) -> Mapping[int, _Frame]:
         assert self._program is not None
