@@ -65,6 +65,11 @@ class LineQuery:
     """A `reuse.source_columns.SourceQuery`: the text sources of which kept columns may be read."""
     stops_early: bool = False
     """Whether it may end before it has read all rows, as ``toLocalIterator`` may."""
+    asked: int | None = None
+    """What an action was called on, of which its query is made: the calls that made it label the operators.
+
+    It is a number, as a DataFrame that a graph refers to counts as one that later actions may read again.
+    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,6 +129,8 @@ def result_requests(
             raise StreamingFrameError(name)
         execution = frame._jdf.queryExecution()
         number = program.frame_of(frame) if program else None
+        if number is None and program:
+            number = program.line.asked
         calls = [call for call in program.lineage.calls if call.output == number] if program else []
         requests.append(
             SinkRequest(

@@ -198,12 +198,16 @@ class SessionActions:
         program = call.program()
         program.spark = df.sparkSession
         program.results = {"result": df}
+        program.line = LineQuery(asked=program.frame_of(call.df))
         if self._options.retain == "session":
             sc = df.sparkSession.sparkContext
             reread = RereadFrames.of(sc)
             reread.leave_to_spark(df.sparkSession)
             reread.recall(program, call.df, self._rows(df))
-            program.line = LineQuery(reread.within_reach(sc), sources, stops_early=_kind_of(call).stops_early)
+            stops_early = _kind_of(call).stops_early
+            program.line = replace(
+                program.line, reread=reread.within_reach(sc), sources=sources, stops_early=stops_early
+            )
         return program
 
     def _rows(self, df: DataFrame) -> DurableRows | None:

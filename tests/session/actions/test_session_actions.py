@@ -387,3 +387,11 @@ def test_another_query_of_the_same_action_does_not_count_as_a_run_before(session
     session.cell(TWO_SHUFFLES + "totals.collect()")
     session.cell("spark.range(0, 1000, 1, 2).where(F.rand() < 0.5).groupBy(F.col('id') % 3).count().collect()")
     assert "not-kept" not in [one.rule for one in session.report.graph.jobs[-1].findings()]
+
+
+@pytest.mark.parametrize("action", ["collect()", "show()", "count()", "take(3)", "isEmpty()", "corr('k', 'total')"])
+def test_operators_have_the_lines_of_what_an_action_was_called_on(session, action) -> None:
+    session.cell(TWO_SHUFFLES + f"totals.{action}")
+    (vertex, *_) = session.report.graph.jobs[-1]._facts().vertices
+    known = {one.kind: (one.cell, one.line) for one in vertex.operators}
+    assert (known["RangeExec"], known["HashAggregateExec"]) == (("cell 3", 1), ("cell 3", 2))
