@@ -49,6 +49,8 @@ from flinkmagic.session.staleness.graph_marks import stale_marks
 RUN_HELP = "run a cell's graph as soon as it is compiled"
 SHOWN_INLINE = 5
 """So many jobs of an event log are stored in a notebook with their pictures."""
+MOST_RETAINED = 20
+"""So many results have a line each where those of all graphs are listed."""
 DEFAULT_RESULT = "result"
 """The name of a DataFrame that is given by an expression."""
 
@@ -336,7 +338,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         spark = running_session(self.shell)
         kept = [one for one in session.retained(spark) if name in (None, one.graph)] if spark is not None else []
         if release is None:
-            print(retained_table(kept, graphs))
+            print(retained_table(kept, graphs, None if name else MOST_RETAINED))
         elif spark is None:
             raise UnknownNameError("retained result", release, [])
         else:

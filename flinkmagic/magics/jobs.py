@@ -61,20 +61,31 @@ def jobs_table(
     return table(rows)
 
 
-def retained_table(results: Sequence[RetainedResult | RetainedAnswer], graphs: Sequence[CompiledGraph]) -> str:
-    """Return what later runs need not compute again, and what they would compute of the graphs' last jobs, and why."""
+def retained_table(
+    results: Sequence[RetainedResult | RetainedAnswer], graphs: Sequence[CompiledGraph], most: int | None = None
+) -> str:
+    """Return what later runs need not compute again, and what they would compute of the graphs' last jobs, and why.
+
+    Parameters
+    ----------
+    most : int, optional
+        How many results have a line; the others, which take least, have one together.
+    """
     rows = [("result", "kind", "name", "size", "where", "age", "last used", "saved", "graph", "for")]
     now = time.time()
-    for one in results:
+    largest = sorted(results, key=lambda one: one.bytes, reverse=True)[:most]
+    listed = [one for one in results if one in largest]
+    for one in listed:
         ages = (amounts.age(now - one.made_at), amounts.age(now - one.used_at))
         scope = "session" if one.for_session else "job"
         kind = "shared rows" if one.kind == "boundary" else one.kind
         saved = amounts.duration(1000 * one.uses * one.seconds) if one.uses else "–"
         size = amounts.size(one.bytes)
         rows.append((one.name, kind, lines_visible(one.what), size, one.place, *ages, saved, one.graph, scope))
-    if len(results) > 1:
-        total = amounts.size(sum(one.bytes for one in results))
-        rows.append((f"{len(results)} results", "", "", total, "", "", "", "", "", ""))
+    smaller = [one for one in results if one not in listed]
+    sums = ([(f"{len(smaller)} smaller", smaller)] if smaller else []) + [(f"{len(results)} results", results)]
+    for text, ones in sums if len(results) > 1 else []:
+        rows.append((text, "", "", amounts.size(sum(one.bytes for one in ones)), "", "", "", "", "", ""))
     lines = [table(rows) if results else "Nothing is retained."]
     for graph in graphs:
         titles = _titles(graph)

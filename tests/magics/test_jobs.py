@@ -1,11 +1,12 @@
-"""What `%flinkjobs --errors` prints."""
+"""What `%flinkjobs` prints of errors and of results."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
 from flinkmagic.errors.deployment import VertexFailedError
-from flinkmagic.magics.jobs import errors_text
+from flinkmagic.magics.jobs import errors_text, retained_table
+from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 
 
@@ -16,3 +17,15 @@ def test_a_query_that_fails_is_told_once_and_by_its_own_name() -> None:
     assert errors_text(job, full=False) == (
         "monthly failed (cell 7, line 3): ValueError: torn [attempt 1 on executor session]"
     )
+
+
+def test_of_many_results_the_largest_have_a_line_each_in_their_order() -> None:
+    results = [
+        RetainedResult(f"{n}", "shuffle", "flights", "rows", True, None, 1024 * (n % 5 + 1), name=f"flights.{n}")
+        for n in range(10)
+    ]
+    first, *lines = retained_table(results, [], most=4).splitlines()
+    assert first.startswith("result")
+    assert [line.split()[0] for line in lines[:4]] == ["flights.3", "flights.4", "flights.8", "flights.9"]
+    assert [line.split() for line in lines[4:]] == [["6", "smaller", "12.0", "KiB"], ["10", "results", "30.0", "KiB"]]
+    assert len(retained_table(results, []).splitlines()) == 12
