@@ -81,7 +81,8 @@ print(sorted(spark.read.json('written').collect()))
 @pytest.mark.long
 def test_run_all_in_another_kernel_computes_what_is_not_there(start_kernel, tmp_path) -> None:
     first = start_kernel()
-    assert first.run(BEGIN + "spark.range(0, 200_000, 1, 2).write.csv('numbers')").status == "ok"
+    # So many take longer to compute than stored rows take to be read.
+    assert first.run(BEGIN + "spark.range(0, 3_000_000, 1, 2).write.csv('numbers')").status == "ok"
     first.run("import time; time.sleep(2.5)\n%flinkgraph on --durable stored")
     computed = first.run(CELL)
     assert "another kernel" not in str(computed.displays)
@@ -103,7 +104,7 @@ def test_run_all_in_another_kernel_computes_what_is_not_there(start_kernel, tmp_
         rf"show\(\) · line 4 · {time} · answered from \d\d:\d\d, another kernel, saved {time}", lines[1]
     )
     found = first.run(OTHERS.format(4))
-    sums = [(key, sum(range(key, 200_000, 5))) for key in range(4)]
+    sums = [(key, sum(range(key, 3_000_000, 5))) for key in range(4)]
     assert ", ".join(f"Row(k={key}, s={total})" for key, total in sums) in found.stdout
     lines = found.displays[0]["text/plain"].splitlines()
     for line, call in zip(lines, ("collect()", "json("), strict=False):
