@@ -342,6 +342,7 @@ def in_two_kernels(folder, cases, *, rows=False):
 
 
 @pytest.mark.long
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("rows", [False, True], ids=["answers", "rows"])
 def test_what_has_changed_is_computed_in_a_new_kernel(tmp_path, rows) -> None:
     cases = kept(dict(list(CHANGES.items())[::3])) if rows else CHANGES  # their keys are made in the same way
@@ -357,6 +358,7 @@ NO_ROWS = {"a mixed order", "a seed", "a setting of plans"}
 
 
 @pytest.mark.long
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("rows", [False, True], ids=["answers", "rows"])
 def test_what_has_not_changed_is_answered_in_a_new_kernel(tmp_path, rows) -> None:
     cases = {name: case for name, case in kept(NOTHING).items() if name not in NO_ROWS} if rows else NOTHING

@@ -61,7 +61,9 @@ def outcome(run, line):
         return type(error), error.getCondition() if isinstance(error, PySparkException) else ""
 
 
-@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.long)], ids=["ansi", "legacy"])
+@pytest.fixture(
+    params=[True, pytest.param(False, marks=[pytest.mark.long, pytest.mark.exhaustive])], ids=["ansi", "legacy"]
+)
 def ansi(spark, request):
     spark.conf.set("spark.sql.ansi.enabled", request.param)
     yield
