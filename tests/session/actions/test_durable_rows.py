@@ -461,6 +461,7 @@ def test_a_kernel_that_is_killed_while_it_stores_rows_leaves_whole_ones(tmp_path
 
 
 @pytest.mark.long
+@pytest.mark.exhaustive
 def test_another_version_another_zone_and_another_master_find_nothing(tmp_path) -> None:
     at, store = tmp_path / "0", tmp_path / "store"
     _prepare(at)
