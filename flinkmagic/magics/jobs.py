@@ -71,7 +71,7 @@ def retained_table(
     most : int, optional
         How many results have a line; the others, which take least, have one together.
     """
-    rows = [("result", "kind", "name", "size", "where", "age", "last used", "saved", "graph", "for")]
+    rows: list[tuple[str, ...]] = [("result", "kind", "name", "size", "where", "age", "last used", "saved", "graph", "for")]
     now = time.time()
     largest = sorted(results, key=lambda one: one.bytes, reverse=True)[:most]
     listed = [one for one in results if one in largest]
@@ -83,15 +83,20 @@ def retained_table(
         size = amounts.size(one.bytes)
         rows.append((one.name, kind, lines_visible(one.what), size, one.place, *ages, saved, one.graph, scope))
     smaller = [one for one in results if one not in listed]
-    sums = ([(f"{len(smaller)} smaller", smaller)] if smaller else []) + [(f"{len(results)} results", results)]
-    for text, ones in sums if len(results) > 1 else []:
-        rows.append((text, "", "", amounts.size(sum(one.bytes for one in ones)), "", "", "", "", "", ""))
+    if smaller:
+        rows.append(_sum_row("smaller", smaller))
+    if len(results) > 1:
+        rows.append(_sum_row("results", results))
     lines = [table(rows) if results else "Nothing is retained."]
     for graph in graphs:
         titles = _titles(graph)
         for stage, reason in (graph.jobs[-1].not_retained() if graph.jobs else {}).items():
             lines.append(lines_visible(f"{graph.name}: every run computes {titles.get(stage, stage)}: {reason}"))
     return "\n".join(lines)
+
+
+def _sum_row(what: str, results: Sequence[RetainedResult | RetainedAnswer]) -> tuple[str, ...]:
+    return f"{len(results)} {what}", "", "", amounts.size(sum(one.bytes for one in results)), *6 * ("",)
 
 
 def _titles(graph: CompiledGraph) -> dict[str, str]:

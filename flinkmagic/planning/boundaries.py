@@ -142,7 +142,7 @@ class _Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
+class _WholeFrame:
     """A DataFrame that is worth keeping, as it is planned whole."""
 
     number: int
@@ -310,7 +310,7 @@ class Boundaries:
         while waiting:
             refused = []
             for number in [number for number in scope.order if number in waiting]:
-                whole = self._worthy(scope, number)
+                whole = self._whole_frame(scope, number)
                 if whole is None:
                     continue
                 made = self._boundary(scope, whole)
@@ -335,14 +335,13 @@ class Boundaries:
             found.update(junctions(scope.used, scope.below.__getitem__))
         return found
 
-    def _worthy(self, scope: _Scope, number: int) -> _Candidate | None:
+    def _whole_frame(self, scope: _Scope, number: int) -> _WholeFrame | None:
         """Plan a DataFrame over the boundaries below it; return None if it is not worth keeping (rule 3)."""
         frame = scope.frames[number]
         may_recall = not scope.split and not scope.is_over_boundary(number)
-        # Planning it again would tell what has changed since, such as a setting by which a join is no broadcast any
-        # more, but takes longer than most of what is saved (rule 5).
-        may_recall_no = may_recall and scope.for_one and self._share == "auto"
-        if may_recall_no and any(df in _NOT_WORTH for df in frame.dataframes):
+        if may_recall and scope.for_one and self._share == "auto" and any(df in _NOT_WORTH for df in frame.dataframes):
+            # To plan it again would tell what has changed since, such as a setting by which a join is no broadcast any
+            # more, but takes longer than most of what is saved (rule 5).
             return None
         plan = scope.cuts.rewrite(frame.plan, False)
         query_execution = self._clones.plan(plan, scope.clone)
@@ -350,7 +349,7 @@ class Boundaries:
         why = worth_keeping(operators, self._share) or ("it is split" if number in scope.split else "")
         if why:
             multiplies = any(one.rpartition(".")[2] in _MULTIPLYING for one in operators)
-            return _Candidate(number, frame, plan, query_execution, why, multiplies)
+            return _WholeFrame(number, frame, plan, query_execution, why, multiplies)
         if may_recall:
             _NOT_WORTH.update(frame.dataframes)
         return None
@@ -358,7 +357,7 @@ class Boundaries:
     def _operators(self, query_execution: JavaObject) -> list[str]:
         return str(self._kinds.of(query_execution.executedPlan())).splitlines()
 
-    def _boundary(self, scope: _Scope, whole: _Candidate) -> Boundary | None:
+    def _boundary(self, scope: _Scope, whole: _WholeFrame) -> Boundary | None:
         """Return the boundary that a candidate is; None if it is refused."""
         frame = whole.frame
         if scope.for_one and not self._is_needed(scope, whole):
@@ -403,7 +402,7 @@ class Boundaries:
             multiplies=whole.multiplies,
         )
 
-    def _is_needed(self, scope: _Scope, whole: _Candidate) -> bool:
+    def _is_needed(self, scope: _Scope, whole: _WholeFrame) -> bool:
         """Return whether a query computes a DataFrame at all (rule 5), or reads rows that are kept already."""
         (sink,) = scope.sinks
         is_kept = any(one.kept is not None for one in self._read_before(whole.frame))
@@ -433,7 +432,7 @@ class Boundaries:
         return [(sink, _numbers(read)) for sink, read in zip(readers, reads, strict=True) if read is not None]
 
     def _computed_anyway(
-        self, scope: _Scope, whole: _Candidate, used_by: Sequence[tuple[SinkRequest, Sequence[int]]]
+        self, scope: _Scope, whole: _WholeFrame, used_by: Sequence[tuple[SinkRequest, Sequence[int]]]
     ) -> list[int]:
         """Return the columns of a DataFrame that are computed for all of its rows anyway (rule 8).
 

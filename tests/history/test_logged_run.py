@@ -105,6 +105,7 @@ def test_times_add_up(runs):
         assert path.elapsed_s == pytest.approx(run.elapsed_ms / 1000), name
         assert 0 < path.path_s <= path.elapsed_s + 0.001, name
         if run.status == "FINISHED":
+            assert abs(path.forecast.error) * path.elapsed_s <= path.driver_s + 0.2 * path.elapsed_s, name
             as_it_was = path.elapsed_s * (1 + path.forecast.error)
             assert path.least_s - 0.001 <= path.forecast.with_slots_s <= as_it_was + 0.001, name  # of twice the slots
             assert path.forecast.slots == 2 * run.facts.slots

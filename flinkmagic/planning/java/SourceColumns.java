@@ -180,14 +180,7 @@ public class SourceColumns extends Rule {
         while (leaf instanceof Filter && ((Filter) leaf).condition().deterministic()) {
             leaf = ((Filter) leaf).child();
         }
-        if (!(leaf instanceof LogicalRelation)) {
-            return null;
-        }
-        ColumnPlanning.Source source = planning.sourceOf(((LogicalRelation) leaf).relation());
-        if (source != null) {
-            source.noteReader();
-        }
-        return source;
+        return leaf instanceof LogicalRelation ? planning.sourceOf(((LogicalRelation) leaf).relation()) : null;
     }
 
     /** Whether a query asks of its rows from which file they are: kept ones do not know. */

@@ -88,6 +88,7 @@ public class SourceScan {
      * @param stops whether whoever asks for its rows may not ask for all of them
      */
     public LogicalPlan over(ColumnPlanning.Source source, boolean stops) throws Exception {
+        source.noteReader();
         if (!stops) {
             source.readWhole();
         }
