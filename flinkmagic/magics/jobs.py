@@ -71,7 +71,9 @@ def retained_table(
     most : int, optional
         How many results have a line; the others, which take least, have one together.
     """
-    rows: list[tuple[str, ...]] = [("result", "kind", "name", "size", "where", "age", "last used", "saved", "graph", "for")]
+    rows: list[tuple[str, ...]] = [
+        ("result", "kind", "name", "size", "where", "age", "last used", "saved", "graph", "for")
+    ]
     now = time.time()
     largest = sorted(results, key=lambda one: one.bytes, reverse=True)[:most]
     listed = [one for one in results if one in largest]
