@@ -87,6 +87,6 @@ def test_a_job_tells_them_when_it_is_looked_at_closely(spark, tmp_path, monkeypa
     for one, told in zip(job.execution_graph.job_vertices, (mapped, written), strict=True):
         own = [record for record in records if record.vertex_id == one.id]
         assert sum(told.parts.values()) == pytest.approx(sum(record.end_ms - record.start_ms for record in own))
-    assert all(record.serialization_ms > 0 for record in records)
+    assert all(record.serialization_ms is not None for record in records)  # often 0 ms
     assert written.stages == ()  # this session has no UI
     assert spark_ui(spark) is None
