@@ -27,6 +27,7 @@ import hashlib
 import json
 import logging
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -235,7 +236,7 @@ class ResultKeys:
     def of_query(self, query: JavaObject) -> QueryFacts:
         """Return what an analysed ``LogicalPlan`` says, by the rules of keys; nothing is planned for it."""
         try:
-            answer = self._answer(self._keys.keyOfQuery, query)
+            answer = self._answer(lambda one: zlib.decompress(self._keys.keyOfQuery(one)), query)
         except Py4JJavaError as error:
             _LOG.debug("a query has no key: %s", error.java_exception)  # as in `_key`
             return QueryFacts("")
@@ -287,7 +288,7 @@ class ResultKeys:
             digest, answer["portable"], tuple(answer["files"]), settings, answer["durable"], answer["python"]
         )
 
-    def _answer(self, ask: Callable[..., str], *asked: JavaObject) -> dict[str, Any]:
+    def _answer(self, ask: Callable[..., str | bytes], *asked: JavaObject) -> dict[str, Any]:
         """Return what is known of a plan; functions that are met for the first time are looked at."""
         answer: dict[str, Any] = json.loads(ask(*asked))
         if answer["unknown"]:

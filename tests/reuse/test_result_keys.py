@@ -148,6 +148,13 @@ def test_a_touched_file_makes_another_key_and_is_noticed(spark, numbers, key):
     assert key(spark.read.parquet(numbers)).digest != before.digest
 
 
+def test_a_file_that_was_changed_between_its_listing_and_its_key_is_noticed(spark, numbers, key):
+    keys, listed = ResultKeys(spark.sparkContext), spark.read.parquet(numbers)
+    file = next(os.path.join(numbers, name) for name in os.listdir(numbers) if name.endswith(".parquet"))
+    os.utime(file, (1, 1))  # what is noted with the key is as it is now
+    assert keys.changed_file(key(listed, keys).files) == f"file:{file}"
+
+
 def test_a_removed_file_is_noticed(spark, numbers, key):
     keys = ResultKeys(spark.sparkContext)
     before = key(spark.read.parquet(numbers), keys)
