@@ -107,9 +107,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         matrix = item.get_closest_marker("matrix")
         if matrix is not None:
             test = item.nodeid.partition("[")[0]
-            if cases[test] % matrix.args[0]:
-                is_long = item.get_closest_marker("long") is not None
-                item.add_marker(pytest.mark.exhaustive if is_long else pytest.mark.long)
+            left_out = cases[test] % matrix.args[0]
+            is_long = item.get_closest_marker("long") is not None
+            if left_out and not is_long:
+                item.add_marker(pytest.mark.long)
+            if left_out and (is_long or left_out % 2 == 0):
+                item.add_marker(pytest.mark.exhaustive)
             cases[test] += 1
     if ORDERED not in os.environ:
         return
