@@ -131,6 +131,10 @@ class SessionMode:
             self._running[found].raised = result is None or not result.success
         while found is not None and len(self._running) > found:
             self._leave(self._running.pop())
+        if self._magics.session and not self._running:
+            spark = self._session()
+            if spark is not None:  # the cell may have begun it
+                self._warm_up(spark)
 
     def on(self) -> None:
         """Capture the cell that runs, if one does, from here on."""
@@ -152,7 +156,7 @@ class SessionMode:
 
     def _make_ready(self, spark: SparkSession | None) -> None:
         """Do for the first cell what it would have to wait for."""
-        session.warm_up(spark, JobOptions(**self._options()))
+        self._warm_up(spark)
         if spark is not None:  # else the modules are imported while a JVM starts
             import flinkmagic.magics.cell_card
             import flinkmagic.magics.live  # noqa: F401
@@ -187,7 +191,10 @@ class SessionMode:
         )
         cell.program = entered.__enter__()
         cell.capture = entered
-        with outside_captures():  # its thread is none of the cell's
+        self._warm_up(spark)
+
+    def _warm_up(self, spark: SparkSession | None) -> None:
+        with outside_captures():  # its threads are none of the cell's
             session.warm_up(spark, JobOptions(**self._options()))
 
     def _leave(self, cell: RunningCell) -> None:

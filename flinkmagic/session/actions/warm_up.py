@@ -1,7 +1,8 @@
 """Prepares what the first action of a session needs, before anybody waits for it.
 
 Our Java classes are compiled in the session's driver, and our modules imported, when they are first needed: for the
-first action all of them, one after the other.
+first action all of them, one after the other. What Python and the JVM run for the first time then takes as long again
+as the rest of a small action, so one is rehearsed: a count of two rows, as a job of Spark's.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from flinkmagic.capturing.capture_listener import ActionCall
 from flinkmagic.capturing.driver import java_classes as of_capturing
+from flinkmagic.capturing.program import Program
+from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.deployment import java_classes as of_deployment
 from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
 from flinkmagic.reuse.durable_store import DamagedError, durable_store
@@ -28,42 +33,48 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from flinkmagic.options import JobOptions
     from flinkmagic.reuse.durable_store import DurableStore
 
 _LOG = logging.getLogger(__name__)
+
+_REHEARSAL = "flinkmagic makes the session ready"
+"""What Spark's UI says of the job."""
 
 
 def warm_up(spark: SparkSession | None, options: JobOptions | None = None) -> threading.Thread:
     """Begin to prepare a session for actions, once for each SparkContext; return the thread that does it.
 
-    It starts no Spark job and changes nothing in the session. What fails here fails again, and is reported, when it is
-    needed. If there is no session yet, modules are imported: while a JVM starts, Python has nothing to do.
+    It changes nothing in the session. What fails here fails again, and is reported, when it is needed. If there is no
+    session yet, modules are imported: while a JVM starts, Python has nothing to do.
 
     Parameters
     ----------
     options : JobOptions, optional
-        Those of the actions: what a durable store takes is prepared as well.
+        Those of the actions: one is rehearsed, and what a durable store takes is prepared as well. Without them no
+        Spark job is started.
     """
     if spark is None:
         return _started(_import)
-    warming = _warming(spark.sparkContext)
-    if options is None or not options.durable:
+    parts = _parts(spark.sparkContext)
+
+    def once(what: object, target: Callable[..., None], *args: Any) -> threading.Thread:
+        if what not in parts:
+            parts[what] = _started(target, *args)
+        return parts[what]
+
+    warming = once(_make_ready, _make_ready, spark.sparkContext)
+    if options is None:
+        return warming
+    warming = once(_rehearse, _rehearse, spark, warming)
+    if not options.durable:
         return warming
     store = durable_store(options.durable, options.durable_bytes)
-    of_stores = _warming_stores(spark.sparkContext)
-    if store not in of_stores:
-        of_stores[store] = _started(_make_store_ready, spark, store, warming)
-    return of_stores[store]
+    return once(store, _make_store_ready, spark, store, warming)
 
 
 @kept_for_context
-def _warming(sc: SparkContext) -> threading.Thread:
-    return _started(_make_ready, sc)
-
-
-@kept_for_context
-def _warming_stores(sc: SparkContext) -> dict[DurableStore, threading.Thread]:
+def _parts(sc: SparkContext) -> dict[object, threading.Thread]:
+    """Return the threads that prepare a context, by what they prepare."""
     return {}
 
 
@@ -74,8 +85,30 @@ def _started(target: Callable[..., None], *args: Any) -> threading.Thread:
 
 
 def _import() -> None:
-    for name in ("session_actions", "session_writes"):
-        importlib.import_module(f"flinkmagic.session.actions.{name}")
+    for name in ("session.actions.session_actions", "session.actions.session_writes", "display.card_widget"):
+        importlib.import_module(f"flinkmagic.{name}")
+
+
+def _rehearse(spark: SparkSession, before: threading.Thread) -> None:
+    """Carry out a small action, unless its tasks would run on a cluster, which others may pay for."""
+    before.join()
+    from flinkmagic.session.actions.asked_answers import asked
+    from flinkmagic.session.actions.session_actions import SessionActions
+
+    try:
+        if not spark.sparkContext._jsc.sc().isLocal():  # type: ignore[union-attr]
+            return
+        rows = spark.range(0, 2, 1, 2).groupBy("id").count()
+        line = SourceLocation("flinkmagic", "", 1, _REHEARSAL)
+        call = ActionCall("count", rows, (), {}, _not_plainly, line, _REHEARSAL, lambda: Program(spark))
+        asked(call)
+        SessionActions(JobOptions(retain=NO_RETENTION)).run(call)
+    except Exception as error:  # noqa: BLE001 - no line of the user's depends on it
+        _LOG.debug("no action is rehearsed: %s", error)
+
+
+def _not_plainly(*_: Any) -> None:
+    raise NotImplementedError("what plain Spark does is not rehearsed")
 
 
 def _make_store_ready(spark: SparkSession, store: DurableStore, before: threading.Thread) -> None:
