@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from flinkmagic.capturing.writes.sparks_errors import failed_vertex, is_cancelled, sparks_own
+from flinkmagic.capturing.writes.sparks_errors import failed_vertex, is_cancelled, sparks_own, withheld_log
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, ran_plainly
 from flinkmagic.errors.base import add_note, is_from_signal
@@ -125,7 +125,8 @@ _Started = TypeVar("_Started")
 
 def _started(line: Line, run: Callable[[], _Started]) -> _Started:
     try:
-        return run()
+        with withheld_log():
+            return run()
     except Exception as error:
         if is_from_signal(error):
             raise

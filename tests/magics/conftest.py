@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import shutil
@@ -226,3 +227,24 @@ def notebook(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     shell.user_ns.update(spark=spark, F=functions)
     yield Notebook(shell)
     shell.reset(new_session=False)
+
+
+class Heard(logging.Handler):
+    """What PySpark logs of errors: their messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+@pytest.fixture
+def heard() -> Iterator[list[str]]:
+    """The messages that PySpark has logged of errors of SQL texts."""
+    logger = pytest.importorskip("pyspark.logger").PySparkLogger.getLogger("SQLQueryContextLogger")
+    handler = Heard()
+    logger.addHandler(handler)
+    yield handler.messages
+    logger.removeHandler(handler)

@@ -219,6 +219,13 @@ def test_a_write_whose_job_fails_before_a_stage_has_run_is_plain_sparks(on, monk
     assert "two_stages') failed after stages of it had run (VertexFailedError: " in str(cell.error)
 
 
+def test_pyspark_logs_once_what_a_query_raises_when_it_is_planned(on, heard) -> None:
+    text = "SELECT id % 3 AS g, count(*) FROM range(9) WHERE id > CAST('nine' AS INT) GROUP BY 1"
+    cell = on.run(f'spark.sql("{text}").show()')
+    assert "CAST_INVALID_INPUT" in str(cell.error)
+    assert [message.partition("]")[0] for message in heard] == ["[CAST_INVALID_INPUT"]
+
+
 def test_a_cell_under_another_magic_is_captured_too(on) -> None:
     on.run(GROUPED)
     before = set(ran())

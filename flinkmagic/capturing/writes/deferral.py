@@ -21,7 +21,7 @@ from flinkmagic.capturing.writes.command_facts import facts_of, in_full
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, ImmediateStatement, SkippedWrite, WriteFacts
 from flinkmagic.capturing.writes.listed_inputs import pruned_sources
 from flinkmagic.capturing.writes.pending import Cause, Effects
-from flinkmagic.capturing.writes.sparks_errors import sparks_own
+from flinkmagic.capturing.writes.sparks_errors import sparks_own, withheld_log
 from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, sources_of
 from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
@@ -141,7 +141,8 @@ class Deferral:
         pending = self._pending
         ran = self._ran, len(pending.settlements)
         try:
-            result = take()
+            with withheld_log() as log:
+                result = take()
             if pending.writes:
                 self._deploy(Cause.SESSION, pending.writes[-1])
             return result
@@ -149,6 +150,7 @@ class Deferral:
             has_failed = pending.unheeded is not None and not isinstance(error, NotDeployedError)
             if has_failed or (self._ran, len(pending.settlements)) != ran or is_from_signal(error):
                 pending.unheeded = None
+                log.release()
                 raise sparks_own(error) from None
             refusal = error
         pending.writes.clear()

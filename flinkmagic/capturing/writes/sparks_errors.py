@@ -1,9 +1,13 @@
-"""Finds what Spark raised inside an error about a failed job."""
+"""Finds what Spark raised inside an error about a failed job, and holds back PySpark's log of what is not raised."""
 
 from __future__ import annotations
 
+import importlib.util
+import logging
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -12,6 +16,54 @@ from flinkmagic.errors.deployment import VertexFailedError
 
 _CANCELLED = re.compile(r"(?:^|SparkException: )(?:\[SPARK_JOB_CANCELLED\] )?Job \d+ cancelled\b")
 """How the error begins with which such a job ends: on 4.x it has a class."""
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""PySpark's, to which an error that has a query context is logged when it is made of Java's, not when it is raised."""
+_LOGS = importlib.util.find_spec("pyspark.logger") is not None
+"""Whether PySpark does: 3.5 does not."""
+
+
+class WithheldLog:
+    """What PySpark has logged of this thread's errors since `withheld_log` began."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._records: list[logging.LogRecord] = []
+
+    def hold(self, record: logging.LogRecord) -> bool:
+        """Hold a record back if it is of this thread; return whether it is to be logged, as a `logging.Filter` does."""
+        is_ours = record.thread == self._thread
+        if is_ours:
+            self._records.append(record)
+        return not is_ours
+
+    def release(self) -> None:
+        """Log what was held back, because the error is raised."""
+        for record in self._records:
+            logger = _query_context_logger(record.name)
+            logger.propagate = False  # as PySpark does
+            logger.handle(record)
+        self._records.clear()
+
+
+@contextmanager
+def withheld_log() -> Iterator[WithheldLog]:
+    """Hold back what PySpark logs of errors after which plain Spark is asked again, and logs its own."""
+    log = WithheldLog()
+    with ExitStack() as stack:
+        for name in _LOGGERS if _LOGS else ():
+            if name not in logging.root.manager.loggerDict:
+                # It would go on to write to what is `sys.stderr` now, which may be that of one cell only.
+                stack.callback(logging.root.manager.loggerDict.pop, name, None)
+            logger = _query_context_logger(name)
+            logger.addFilter(log.hold)
+            stack.callback(logger.removeFilter, log.hold)
+        yield log
+
+
+def _query_context_logger(name: str) -> logging.Logger:
+    from pyspark.logger import PySparkLogger
+
+    return PySparkLogger.getLogger(name)
 
 
 def sparks_own(error: BaseException) -> BaseException:

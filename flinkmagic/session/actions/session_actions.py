@@ -31,7 +31,7 @@ from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.hooks.call_hooks import is_lazy
 from flinkmagic.capturing.program import LineQuery
-from flinkmagic.capturing.writes.sparks_errors import is_cancelled
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled, withheld_log
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 from flinkmagic.deployment.watching.call_work import CallWork
@@ -131,7 +131,8 @@ class SessionActions:
         if self._options.retain != "session":
             return None
         try:
-            return asked(call, self._durable)
+            with withheld_log():
+                return asked(call, self._durable)
         except Exception as error:  # the action itself raises what is wrong
             if is_from_signal(error):
                 raise
@@ -140,7 +141,8 @@ class SessionActions:
     def _carry_out(self, call: ActionCall, report: ActionReport, started: float) -> Any:
         texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method))
         try:
-            graph: ActionGraph | str = self._graph(call, texts)
+            with withheld_log():
+                graph: ActionGraph | str = self._graph(call, texts)
         except PlainCallError:
             return _run_plainly(call)
         except Exception as error:  # rule 3
