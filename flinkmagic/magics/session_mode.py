@@ -12,6 +12,7 @@ made one; so does the rest of a cell that stops its session. The next cell is ca
 from __future__ import annotations
 
 import sys
+import threading
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from flinkmagic.magics.cell_card import CellCard
     from flinkmagic.magics.flink_magics import FlinkMagics
     from flinkmagic.session import Job, SessionActions
+
+IDLE_S = 1.0
+"""When no cell has begun for so long, nobody is going to wait for what runs in the background."""
 
 _TIMED = ("<timed exec>", "<timed eval>")
 """The file names under which `%%time` compiles a cell's body."""
@@ -93,6 +97,7 @@ class SessionMode:
         self._running: list[RunningCell] = []
         self._programs: list[Program] = []
         self._is_connect_told = False
+        self._idle: threading.Timer | None = None
 
     def register(self) -> None:
         """Follow the shell's cells; what an earlier loading of the extension has registered is removed."""
@@ -110,6 +115,8 @@ class SessionMode:
 
     def begin(self, info: ExecutionInfo) -> None:
         """Begin a cell (IPython's ``pre_run_cell``)."""
+        if self._idle is not None:
+            self._idle.cancel()
         again = running_again()
         number = self._running[0].number if self._running else self._number(info)
         number = number if again is None else again.number
@@ -135,6 +142,9 @@ class SessionMode:
             spark = self._session()
             if spark is not None:  # the cell may have begun it
                 self._warm_up(spark)
+                self._idle = threading.Timer(IDLE_S, session.rehearse, (spark,))
+                self._idle.daemon = True
+                self._idle.start()
 
     def on(self) -> None:
         """Capture the cell that runs, if one does, from here on."""

@@ -230,21 +230,22 @@ def notebook(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 class Heard(logging.Handler):
-    """What PySpark logs of errors: their messages."""
+    """What PySpark logs of errors: the beginnings of their messages, and the classes of what was being handled."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.messages: list[str] = []
+        self.logged: list[tuple[str, str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
+        handled = record.exc_info[0] if record.exc_info else None
+        self.logged.append((record.getMessage().partition("]")[0], handled.__name__ if handled else ""))
 
 
 @pytest.fixture
-def heard() -> Iterator[list[str]]:
-    """The messages that PySpark has logged of errors of SQL texts."""
+def heard() -> Iterator[list[tuple[str, str]]]:
+    """What PySpark has logged of errors of SQL texts."""
     logger = pytest.importorskip("pyspark.logger").PySparkLogger.getLogger("SQLQueryContextLogger")
     handler = Heard()
     logger.addHandler(handler)
-    yield handler.messages
+    yield handler.logged
     logger.removeHandler(handler)

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import threading
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from py4j.protocol import Py4JError
 from flinkmagic import session
 from flinkmagic.capturing.hooks import current_capture, hook_table
 from flinkmagic.errors.usage import ReservedNameError
+from flinkmagic.magics.session_mode import IDLE_S
 from flinkmagic.planning.stage_handles import WriteStageHandle
 from flinkmagic.session.actions import session_writes
 
@@ -219,11 +221,15 @@ def test_a_write_whose_job_fails_before_a_stage_has_run_is_plain_sparks(on, monk
     assert "two_stages') failed after stages of it had run (VertexFailedError: " in str(cell.error)
 
 
-def test_pyspark_logs_once_what_a_query_raises_when_it_is_planned(on, heard) -> None:
-    text = "SELECT id % 3 AS g, count(*) FROM range(9) WHERE id > CAST('nine' AS INT) GROUP BY 1"
-    cell = on.run(f'spark.sql("{text}").show()')
-    assert "CAST_INVALID_INPUT" in str(cell.error)
-    assert [message.partition("]")[0] for message in heard] == ["[CAST_INVALID_INPUT"]
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [("id > CAST('nine' AS INT)", "CAST_INVALID_INPUT"), ("1 / (id - 4) > 0", "DIVIDE_BY_ZERO")],
+    ids=["planned", "run"],
+)
+def test_pyspark_logs_once_what_a_query_raises(on, heard, condition, error) -> None:
+    cell = on.run(f'spark.sql("SELECT id % 3 AS g, count(*) FROM range(9) WHERE {condition} GROUP BY 1").show()')
+    assert error in str(cell.error)
+    assert heard == [(f"[{error}", "Py4JJavaError")]
 
 
 def test_a_cell_under_another_magic_is_captured_too(on) -> None:
@@ -425,6 +431,9 @@ def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> 
     )
     assert first.status == "ok", first.error
     assert first.displays == []
+    rehearsals = "from flinkmagic.session.actions.warm_up import _rehearsing; len(_rehearsing(spark.sparkContext))"
+    time.sleep(IDLE_S + 2)
+    assert bare_kernel.run(rehearsals).value["text/plain"] == "1"
     for name, code in (("sync", "pass"), ("awaiting", "await asyncio.sleep(0)")):
         cell = bare_kernel.run(f"{code}\nspark.range(3).write.json('{name}')\n{code}\nos.listdir('{name}')[-1] != ''")
         assert cell.status == "ok", cell.error

@@ -210,10 +210,12 @@ class StageRunner:
         """Return what a call of PySpark's raises for an error of Spark's: py4j's own for one that it does not know."""
         from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
-        converted = convert_exception(throwable)
-        if isinstance(converted, UnknownException):
-            return Py4JJavaError("An error occurred while running a stage.\n", throwable)
-        return converted
+        error = Py4JJavaError("An error occurred while running a stage.\n", throwable)
+        try:
+            raise error  # what is converted is logged with the error that is being handled
+        except Py4JJavaError:
+            converted = convert_exception(throwable)
+        return error if isinstance(converted, UnknownException) else converted
 
 
 def _metrics(handle: StageHandle) -> tuple[StageMetrics, ...]:

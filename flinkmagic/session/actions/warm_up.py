@@ -1,8 +1,8 @@
 """Prepares what the first action of a session needs, before anybody waits for it.
 
 Our Java classes are compiled in the session's driver, and our modules imported, when they are first needed: for the
-first action all of them, one after the other. What Python and the JVM run for the first time then takes as long again
-as the rest of a small action, so one is rehearsed: a count of two rows, as a job of Spark's.
+first action all of them, one after the other. What Python and the JVM then run for the first time takes as long as the
+rest of a small action: whoever knows that nobody waits may `rehearse` one.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
 from flinkmagic.reuse.durable_store import DamagedError, durable_store
 from flinkmagic.reuse.generated_code import keep_generated_code, leave_compiler_to_c1
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -44,38 +45,51 @@ _REHEARSAL = "flinkmagic makes the session ready"
 def warm_up(spark: SparkSession | None, options: JobOptions | None = None) -> threading.Thread:
     """Begin to prepare a session for actions, once for each SparkContext; return the thread that does it.
 
-    It changes nothing in the session. What fails here fails again, and is reported, when it is needed. If there is no
-    session yet, modules are imported: while a JVM starts, Python has nothing to do.
+    It starts no Spark job and changes nothing in the session. What fails here fails again, and is reported, when it is
+    needed. If there is no session yet, modules are imported: while a JVM starts, Python has nothing to do.
 
     Parameters
     ----------
     options : JobOptions, optional
-        Those of the actions: one is rehearsed, and what a durable store takes is prepared as well. Without them no
-        Spark job is started.
+        Those of the actions: what a durable store takes is prepared as well.
     """
     if spark is None:
         return _started(_import)
-    parts = _parts(spark.sparkContext)
-
-    def once(what: object, target: Callable[..., None], *args: Any) -> threading.Thread:
-        if what not in parts:
-            parts[what] = _started(target, *args)
-        return parts[what]
-
-    warming = once(_make_ready, _make_ready, spark.sparkContext)
-    if options is None:
-        return warming
-    warming = once(_rehearse, _rehearse, spark, warming)
-    if not options.durable:
+    warming = _warming(spark.sparkContext)
+    if options is None or not options.durable:
         return warming
     store = durable_store(options.durable, options.durable_bytes)
-    return once(store, _make_store_ready, spark, store, warming)
+    of_stores = _warming_stores(spark.sparkContext)
+    if store not in of_stores:
+        of_stores[store] = _started(_make_store_ready, spark, store, warming)
+    return of_stores[store]
+
+
+def rehearse(spark: SparkSession) -> threading.Thread:
+    """Begin to carry out a small action, once for each SparkContext, if none was made; return the thread that does it.
+
+    It counts two rows, in a Spark job, and keeps nothing. On a cluster it does nothing: somebody pays for the tasks.
+    What fails here fails again, and is reported, when it is needed.
+    """
+    begun = _rehearsing(spark.sparkContext)
+    if not begun:
+        begun.append(_started(_rehearse, spark, _warming(spark.sparkContext)))
+    return begun[0]
 
 
 @kept_for_context
-def _parts(sc: SparkContext) -> dict[object, threading.Thread]:
-    """Return the threads that prepare a context, by what they prepare."""
+def _warming(sc: SparkContext) -> threading.Thread:
+    return _started(_make_ready, sc)
+
+
+@kept_for_context
+def _warming_stores(sc: SparkContext) -> dict[DurableStore, threading.Thread]:
     return {}
+
+
+@kept_for_context
+def _rehearsing(sc: SparkContext) -> list[threading.Thread]:
+    return []
 
 
 def _started(target: Callable[..., None], *args: Any) -> threading.Thread:
@@ -90,13 +104,13 @@ def _import() -> None:
 
 
 def _rehearse(spark: SparkSession, before: threading.Thread) -> None:
-    """Carry out a small action, unless its tasks would run on a cluster, which others may pay for."""
     before.join()
     from flinkmagic.session.actions.asked_answers import asked
     from flinkmagic.session.actions.session_actions import SessionActions
 
     try:
-        if not spark.sparkContext._jsc.sc().isLocal():  # type: ignore[union-attr]
+        sc = spark.sparkContext
+        if KeepingBudget.of(sc).plain or not sc._jsc.sc().isLocal():
             return
         rows = spark.range(0, 2, 1, 2).groupBy("id").count()
         line = SourceLocation("flinkmagic", "", 1, _REHEARSAL)

@@ -128,7 +128,6 @@ def test_reading_is_made_ready_without_a_job_once_for_a_store(kernel, monkeypatc
 
     monkeypatch.setattr(row_files.RowFiles, "read", reading)
     spark, options = kernel.session.spark, JobOptions(durable=kernel.store.folder)
-    warm_up(spark, JobOptions()).join(60)  # an action is rehearsed
     jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
     warming = warm_up(spark, options)
     warming.join(60)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from flinkmagic.options import JobOptions
-from flinkmagic.session import retained, warm_up
+from flinkmagic.session import rehearse, retained, warm_up
 from flinkmagic.session.actions import warm_up as warm_up_module
+from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.session_actions import SessionActions
-
-DONE = threading.Thread(target=int)
 
 
 @pytest.fixture
-def rehearsed(monkeypatch):
-    """The reports of the actions that are carried out."""
-    made = []
+def rehearsed(spark, monkeypatch):
+    """Rehearse in a session that has made no action; return the reports of the actions that are carried out."""
+    made, begun = [], []
     begin = SessionActions.__init__
 
     def began(self, *args, **kwargs):
@@ -25,32 +22,42 @@ def rehearsed(monkeypatch):
         made.append(self)
 
     monkeypatch.setattr(SessionActions, "__init__", began)
-    DONE.ident or DONE.start()
-    return lambda: [report for actions in made for report in actions.reports]
+    monkeypatch.setattr(warm_up_module, "_rehearsing", lambda sc: begun)
+    monkeypatch.setattr(KeepingBudget.of(spark.sparkContext), "plain", 0.0)
+
+    def run():
+        rehearse(spark).join(60)
+        return [report for actions in made for report in actions.reports]
+
+    return run
 
 
-def test_an_action_is_rehearsed_as_a_job_and_leaves_nothing(spark, rehearsed, capfd) -> None:
-    kept, retained_before = spark.sparkContext._jsc.sc().getPersistentRDDs().size(), retained(spark)
-    warm_up_module._rehearse(spark, DONE)
+def test_an_action_is_rehearsed_as_a_job_once_and_leaves_nothing(spark, rehearsed, capfd) -> None:
+    persistent = spark.sparkContext._jsc.sc().getPersistentRDDs
+    kept, retained_before = persistent().size(), retained(spark)
     (report,) = rehearsed()
     assert (report.method, report.status, report.is_driven, report.stages) == ("count", "FINISHED", True, 2)
+    assert rehearsed() == [report]
     assert retained(spark) == retained_before
-    assert spark.sparkContext._jsc.sc().getPersistentRDDs().size() == kept
+    assert persistent().size() == kept
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_fails_in_a_rehearsal_is_told_to_nobody(spark, rehearsed, capfd, monkeypatch) -> None:
+def test_what_fails_in_a_rehearsal_is_told_to_nobody(rehearsed, capfd, monkeypatch) -> None:
     monkeypatch.setattr(SessionActions, "_compiled", lambda *_: 1 // 0)
-    warm_up_module._rehearse(spark, DONE)
     (report,) = rehearsed()
     assert (report.status, report.is_driven) == ("FAILED", False)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_session_is_prepared_once_and_without_options_runs_nothing(spark) -> None:
-    warm_up(spark, JobOptions()).join(60)
+def test_nothing_is_rehearsed_after_an_action(spark, rehearsed) -> None:
+    KeepingBudget.of(spark.sparkContext).note(0.1)
+    assert rehearsed() == []
+
+
+def test_a_session_is_prepared_once_without_a_job(spark) -> None:
     jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
-    threads = [warm_up(spark), warm_up(spark, JobOptions()), warm_up(spark, JobOptions())]
-    assert not any(thread.is_alive() for thread in threads)
-    assert threads[1] is threads[2] is not threads[0]
+    warming = warm_up(spark, JobOptions())
+    warming.join(60)
+    assert warm_up(spark) is warming
     assert spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs() == jobs
