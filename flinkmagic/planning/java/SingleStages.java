@@ -3,9 +3,11 @@ package flinkmagic.planning;
 import java.util.Arrays;
 import java.util.HashSet;
 
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
@@ -24,6 +26,60 @@ public class SingleStages {
         "PythonMapInArrow", "Range", "ResolvedHint", "Sample", "SerializeFromObject", "SubqueryAlias", "TypedFilter",
         "Union", "View"
     }));
+
+    /** What gives other values if the same rows lie in other partitions; seeds count by partition. */
+    private static final HashSet<String> BY_PARTITION = new HashSet<String>(Arrays.asList(new String[] {
+        "MonotonicallyIncreasingID", "Rand", "RandStr", "Randn", "Shuffle", "SparkPartitionID", "Uniform"
+    }));
+
+    /**
+     * Whether it asks how rows lie in partitions that are made by a shuffle: adaptive Spark decides how many it merges
+     * by what this query alone shuffles.
+     */
+    public boolean asksForMergedPartitions(QueryExecution query) {
+        return asksForMergedPartitions(query.withCachedData());
+    }
+
+    private static boolean asksForMergedPartitions(LogicalPlan plan) {
+        boolean asks = plan.getClass().getSimpleName().equals("Sample");
+        Iterator expressions = plan.expressions().iterator();
+        while (expressions.hasNext() && !asks) {
+            asks = isByPartition((Expression) expressions.next());
+        }
+        Iterator children = plan.children().iterator();
+        while (children.hasNext()) {
+            LogicalPlan child = (LogicalPlan) children.next();
+            if (asks && mayShuffle(child) || asksForMergedPartitions(child)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean isByPartition(Expression expression) {
+        boolean is = BY_PARTITION.contains(expression.getClass().getSimpleName());
+        Iterator children = expression.children().iterator();
+        while (children.hasNext() && !is) {
+            is = isByPartition((Expression) children.next());
+        }
+        return is;
+    }
+
+    /** Rows in a cache lie as they do; one that is not filled is computed by the query. */
+    private static boolean mayShuffle(LogicalPlan plan) {
+        if (plan instanceof InMemoryRelation) {
+            InMemoryRelation cached = (InMemoryRelation) plan;
+            return !cached.cacheBuilder().isCachedColumnBuffersLoaded()
+                && mayShuffle(cached.cacheBuilder().logicalPlan());
+        }
+        boolean may = !(NARROW.contains(plan.getClass().getSimpleName())
+            || plan instanceof Sort && !((Sort) plan).global());  // randomSplit sorts each partition
+        Iterator children = plan.children().iterator();
+        while (children.hasNext() && !may) {
+            may = mayShuffle((LogicalPlan) children.next());
+        }
+        return may;
+    }
 
     /** Whether it surely has one stage; a query of which this is not known may have one, too. */
     public boolean surely(QueryExecution query) {

@@ -331,6 +331,31 @@ def test_observed_and_streaming_frames_are_left_to_spark(session) -> None:
         session.cell("spark.readStream.format('rate').load().groupBy('value').count().collect()")
 
 
+def test_what_depends_on_partitions_is_that_of_plain_spark(session) -> None:
+    made = """
+        kept = spark.range(0, 20000, 1, 4).groupBy((F.col("id") % 9000).alias("k")).agg(
+            F.count("*").alias("n"), F.max(F.expr("repeat(CAST(id AS STRING), 40)")).alias("s"))
+        train, test = kept.randomSplit([0.7, 0.3], 7)
+        None
+    """
+    lines = [
+        "train.agg(F.count('k'), F.sum('k')).collect()",
+        "kept.sample(fraction=0.2, seed=3).agg(F.count('k'), F.sum('k')).collect()",
+        "kept.select(F.spark_partition_id().alias('p')).distinct().count()",
+    ]
+    session.plain(made)
+    plain = [session.plain(line) for line in lines]
+    session.cell(made)
+    for line in (
+        "kept.agg(F.max('s')).collect()",
+        "kept.groupBy('s').count().count()",
+        "kept.agg(F.sum('n')).collect()",
+    ):
+        session.cell(line)
+    assert [session.cell(line) for line in lines] == plain
+    assert "partitions" in session.report.reason
+
+
 def test_an_action_is_a_batch_whatever_mode_is_set_for_cells(spark) -> None:
     session = Session(spark, options=JobOptions(retain="session", mode="streaming"))
     assert session.cell("spark.range(40).groupBy(F.expr('id % 41')).count().collect().__len__()") == 40
