@@ -7,6 +7,8 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -72,7 +74,9 @@ public class SingleStages {
             return !cached.cacheBuilder().isCachedColumnBuffersLoaded()
                 && mayShuffle(cached.cacheBuilder().logicalPlan());
         }
-        boolean may = !(NARROW.contains(plan.getClass().getSimpleName())
+        boolean may = !(NARROW.contains(plan.getClass().getSimpleName()) || plan instanceof Repartition
+            || plan instanceof RepartitionByExpression
+            && ((RepartitionByExpression) plan).optNumPartitions().isDefined()  // nothing is merged
             || plan instanceof Sort && !((Sort) plan).global());  // randomSplit sorts each partition
         Iterator children = plan.children().iterator();
         while (children.hasNext() && !may) {
