@@ -33,6 +33,15 @@ class ActionFailedError(FlinkMagicError):
         )
 
 
+@dataclass(eq=False)
+class PartitionsAskedError(UserError):
+    """A write whose rows depend on how shuffled rows lie in partitions."""
+
+    template = (
+        "it asks how shuffled rows lie in partitions, which Spark itself decides (a sample, an id, a random number)"
+    )
+
+
 def ran_plainly(text: str, where: str, cause: BaseException) -> str:
     """Return the line about a line that ran as plain Spark: because of a rule of ours, or because something failed."""
     if isinstance(cause, UserError):

@@ -165,6 +165,19 @@ def test_a_write_reads_no_rows_of_files_that_an_earlier_write_has_replaced(on, s
     assert on.run("spark.read.parquet(f'{at}/out').agg(F.sum('n')).first()[0]").value == 10
 
 
+def test_the_parts_of_a_random_split_are_written_without_overlap(on) -> None:
+    on.run("grouped = spark.range(0, 20000, 1, 4).groupBy((F.col('id') % 9000).alias('k')).count()")
+    on.run("train, test = grouped.randomSplit([0.7, 0.3], 7)")
+    first = on.run("train.write.parquet(f'{at}/train')")
+    assert first.error is None
+    assert "ran as plain Spark, because it could not be deployed: it asks how shuffled rows lie" in first.stderr
+    for _ in range(2):
+        on.run("grouped.agg(F.sum('count')).collect()")
+    on.run("test.write.parquet(f'{at}/test')")
+    parts = "spark.read.parquet(f'{at}/train').union(spark.read.parquet(f'{at}/test'))"
+    assert on.run(f"{parts}.agg(F.count('k'), F.countDistinct('k')).first()[:]").value == (9000, 9000)
+
+
 @pytest.mark.long
 def test_a_write_that_fails_only_while_rows_are_kept_runs_again_without(on, spark, monkeypatch) -> None:
     on.run("df.groupBy('a').count().write.parquet(f'{at}/first')")

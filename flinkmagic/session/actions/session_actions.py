@@ -39,6 +39,7 @@ from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import (
     ActionCancelledError,
     ActionFailedError,
+    PartitionsAskedError,
     failed_in,
     not_kept,
     not_noted,
@@ -83,9 +84,6 @@ _MOST_REPORTS = 1000
 _MOST_GRAPHS = 20
 
 OBSERVED = "its rows are observed, which Spark itself has to see"
-BY_PARTITION = (
-    "it asks how shuffled rows lie in partitions, which Spark itself decides (a sample, an id, a random number)"
-)
 STREAMING = "it is a stream"
 ONLY_SPARK = "Spark plans its queries itself"
 
@@ -180,7 +178,7 @@ class SessionActions:
             self._listener.action_began(call)
         stages: Any = CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "SingleStages")
         if stages.asksForMergedPartitions(df._jdf.queryExecution()):
-            return BY_PARTITION
+            return str(PartitionsAskedError())
         if not kind.has_effects and stages.takesFirstRows(df._jdf.queryExecution()):
             return ONE_STAGE
         if self._options.retain == "session":

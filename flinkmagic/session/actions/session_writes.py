@@ -1,22 +1,25 @@
 """Runs a session's writes, which read what earlier lines have kept, and keep what later ones may read.
 
-The rules are those of actions (`reread_frames`), and two more:
+The rules are those of actions (`reread_frames`), and three more:
 
 1. A write whose job fails while it keeps rows, before anything of it is written, runs again without keeping any.
 2. A write of a selection of split rows neither reads nor keeps any: each row belongs to one selection only as long as
    one job computes them all.
+3. A write that asks how shuffled rows lie in partitions is Spark's own, as such an action is: the parts of a random
+   split would else overlap.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import LineQuery
-from flinkmagic.errors.actions import not_kept
+from flinkmagic.errors.actions import PartitionsAskedError, not_kept
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.session.actions.action_graph import LineGraph
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
@@ -54,6 +57,9 @@ class SessionWrite:
     def _first(self) -> Job:
         """Compile the write, and run it."""
         program, keeps = self._program, self._options.retain == "session"
+        stages: Any = CLASSES.shared_instance(program.spark.sparkContext._gateway, "SingleStages")
+        if stages.asksForMergedPartitions(program.writes[-1].df._jdf.queryExecution()):
+            raise PartitionsAskedError
         if keeps and len(program.writes) == 1 and not spanning(program).lineage.selections:
             self._reread.leave_to_spark(program.spark)
             self._reread.recall(program, program.writes[-1].df, self._durable)
