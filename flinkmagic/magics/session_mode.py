@@ -142,9 +142,10 @@ class SessionMode:
             spark = self._session()
             if spark is not None:  # the cell may have begun it
                 self._warm_up(spark)
-                self._idle = threading.Timer(IDLE_S, session.rehearse, (spark,))
-                self._idle.daemon = True
-                self._idle.start()
+                if session.needs_rehearsal(spark):
+                    self._idle = threading.Timer(IDLE_S, session.rehearse, (spark,))
+                    self._idle.daemon = True
+                    self._idle.start()
 
     def on(self) -> None:
         """Capture the cell that runs, if one does, from here on."""

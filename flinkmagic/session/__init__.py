@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flinkmagic.reuse.durable_store import durable_store
     from flinkmagic.session.actions.session_actions import SessionActions
     from flinkmagic.session.actions.session_writes import SessionWrite
-    from flinkmagic.session.actions.warm_up import rehearse, warm_up
+    from flinkmagic.session.actions.warm_up import needs_rehearsal, rehearse, warm_up
     from flinkmagic.session.compiled_graph import CompiledGraph, compile, start_stream
     from flinkmagic.session.job import Job
     from flinkmagic.session.releasing import release_retained, retained

@@ -65,8 +65,13 @@ def warm_up(spark: SparkSession | None, options: JobOptions | None = None) -> th
     return of_stores[store]
 
 
+def needs_rehearsal(spark: SparkSession) -> bool:
+    """Return whether no action was made on a SparkContext, and none rehearsed."""
+    return not _rehearsing(spark.sparkContext) and not KeepingBudget.of(spark.sparkContext).plain
+
+
 def rehearse(spark: SparkSession) -> threading.Thread:
-    """Begin to carry out a small action, once for each SparkContext, if none was made; return the thread that does it.
+    """Begin to carry out a small action, once for each SparkContext; return the thread that does it.
 
     It counts two rows, in a Spark job, and keeps nothing. On a cluster it does nothing: somebody pays for the tasks.
     What fails here fails again, and is reported, when it is needed.
@@ -109,8 +114,7 @@ def _rehearse(spark: SparkSession, before: threading.Thread) -> None:
     from flinkmagic.session.actions.session_actions import SessionActions
 
     try:
-        sc = spark.sparkContext
-        if KeepingBudget.of(sc).plain or not sc._jsc.sc().isLocal():
+        if not spark.sparkContext._jsc.sc().isLocal():
             return
         rows = spark.range(0, 2, 1, 2).groupBy("id").count()
         line = SourceLocation("flinkmagic", "", 1, _REHEARSAL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flinkmagic.options import JobOptions
-from flinkmagic.session import rehearse, retained, warm_up
+from flinkmagic.session import needs_rehearsal, rehearse, retained, warm_up
 from flinkmagic.session.actions import warm_up as warm_up_module
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.session_actions import SessionActions
@@ -35,7 +35,9 @@ def rehearsed(spark, monkeypatch):
 def test_an_action_is_rehearsed_as_a_job_once_and_leaves_nothing(spark, rehearsed, capfd) -> None:
     persistent = spark.sparkContext._jsc.sc().getPersistentRDDs
     kept, retained_before = persistent().size(), retained(spark)
+    assert needs_rehearsal(spark)
     (report,) = rehearsed()
+    assert not needs_rehearsal(spark)
     assert (report.method, report.status, report.is_driven, report.stages) == ("count", "FINISHED", True, 2)
     assert rehearsed() == [report]
     assert retained(spark) == retained_before
@@ -50,9 +52,10 @@ def test_what_fails_in_a_rehearsal_is_told_to_nobody(rehearsed, capfd, monkeypat
     assert capfd.readouterr() == ("", "")
 
 
-def test_nothing_is_rehearsed_after_an_action(spark, rehearsed) -> None:
+@pytest.mark.usefixtures("rehearsed")
+def test_after_an_action_none_needs_to_be_rehearsed(spark) -> None:
     KeepingBudget.of(spark.sparkContext).note(0.1)
-    assert rehearsed() == []
+    assert not needs_rehearsal(spark)
 
 
 def test_a_session_is_prepared_once_without_a_job(spark) -> None:
