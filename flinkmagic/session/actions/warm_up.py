@@ -104,8 +104,8 @@ def _started(target: Callable[..., None], *args: Any) -> threading.Thread:
 
 
 def _import() -> None:
-    for name in ("session.actions.session_actions", "session.actions.session_writes", "display.card_widget"):
-        importlib.import_module(f"flinkmagic.{name}")
+    for name in ("session_actions", "session_writes"):
+        importlib.import_module(f"flinkmagic.session.actions.{name}")
 
 
 def _rehearse(spark: SparkSession, before: threading.Thread) -> None:
