@@ -35,7 +35,7 @@ class ActionFailedError(FlinkMagicError):
 
 @dataclass(eq=False)
 class PartitionsAskedError(UserError):
-    """A write whose rows depend on how shuffled rows lie in partitions."""
+    """A line whose rows depend on how shuffled rows lie in partitions; plain Spark carries it out."""
 
     template = (
         "it asks how shuffled rows lie in partitions, which Spark itself decides (a sample, an id, a random number)"

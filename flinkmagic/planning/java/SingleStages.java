@@ -15,7 +15,10 @@ import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import scala.collection.Iterator;
 
-/** Tells, without planning a query, that Spark runs it as one stage: it only passes on the rows of what it reads. */
+/**
+ * Tells, without planning a query, that Spark runs it as one stage: it only passes on the rows of what it reads. By the
+ * same operators it tells what asks how the rows of another stage lie in partitions.
+ */
 public class SingleStages {
     private static final HashSet<String> SAME_ROWS = new HashSet<String>(Arrays.asList(new String[] {
         "DataSourceV2Relation", "DataSourceV2ScanRelation", "HiveTableRelation", "InMemoryRelation", "LocalRelation",
