@@ -12,7 +12,10 @@ import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import scala.collection.Iterator;
 
 /**
@@ -71,11 +74,24 @@ public class SingleStages {
     }
 
     /** Rows in a cache lie as they do; one that is not filled is computed by the query. */
+    private static boolean mayMerge(InMemoryRelation cached) {
+        return !cached.cacheBuilder().isCachedColumnBuffersLoaded() && mayMerge(cached.cacheBuilder().cachedPlan());
+    }
+
+    /** Whether adaptive Spark carries out a cache's plan, or that of a cache that this one reads. */
+    private static boolean mayMerge(SparkPlan plan) {
+        boolean may = plan instanceof AdaptiveSparkPlanExec
+            || plan instanceof InMemoryTableScanExec && mayMerge(((InMemoryTableScanExec) plan).relation());
+        Iterator children = plan.children().iterator();
+        while (children.hasNext() && !may) {
+            may = mayMerge((SparkPlan) children.next());
+        }
+        return may;
+    }
+
     private static boolean mayShuffle(LogicalPlan plan) {
         if (plan instanceof InMemoryRelation) {
-            InMemoryRelation cached = (InMemoryRelation) plan;
-            return !cached.cacheBuilder().isCachedColumnBuffersLoaded()
-                && mayShuffle(cached.cacheBuilder().logicalPlan());
+            return mayMerge((InMemoryRelation) plan);
         }
         boolean may = !(NARROW.contains(plan.getClass().getSimpleName()) || plan instanceof Repartition
             || plan instanceof RepartitionByExpression

@@ -336,16 +336,18 @@ def test_what_depends_on_partitions_is_that_of_plain_spark(session) -> None:
         kept = spark.range(0, 20000, 1, 4).groupBy((F.col("id") % 9000).alias("k")).agg(
             F.count("*").alias("n"), F.max(F.expr("repeat(CAST(id AS STRING), 40)")).alias("s"))
         train, test = kept.randomSplit([0.7, 0.3], 7)
+        cached = kept.select("k", "n", F.expr("length(s) + PLUS").alias("s")).cache()
         None
     """
     lines = [
         "train.agg(F.count('k'), F.sum('k')).collect()",
         "kept.sample(fraction=0.2, seed=3).agg(F.count('k'), F.sum('k')).collect()",
         "kept.select(F.spark_partition_id().alias('p')).distinct().count()",
+        "cached.select(F.spark_partition_id().alias('p')).distinct().count()",
     ]
-    session.plain(made)
+    session.plain(made.replace("PLUS", "1"))
     plain = [session.plain(line) for line in lines]
-    session.cell(made)
+    session.cell(made.replace("PLUS", "2"))
     for line in (
         "kept.agg(F.max('s')).collect()",
         "kept.groupBy('s').count().count()",
