@@ -111,7 +111,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             is_long = item.get_closest_marker("long") is not None
             if left_out and not is_long:
                 item.add_marker(pytest.mark.long)
-            if left_out and (is_long or left_out % 2 == 0):
+            if left_out and (is_long or left_out % 3 != 1):
                 item.add_marker(pytest.mark.exhaustive)
             cases[test] += 1
     if ORDERED not in os.environ:

@@ -11,8 +11,8 @@ A process never sees some things change that affect rows, and another process ma
    so queries with Python functions have a durable key only if the tasks run in this process's own Python, locally.
 
 Files are durable if their store tells when they changed: local ones do (`FileListings.java`). So are only those formats
-of Spark's that read nothing beside the listed files. What has an identity in one process only (RDDs, what the user has
-cached, broadcast variables) is not durable.
+of Spark's that read nothing beside the listed files. What has an identity in one process only (RDDs, broadcast
+variables, a cache of the user's that was filled before anybody looked) is not durable.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ import hashlib
 import json
 import logging
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -223,15 +224,17 @@ class ResultKeys:
     def of_answer(self, query_execution: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of what a query answers under the settings of its session; nothing is planned for it.
 
-        What the user has cached counts as it is read now. What depends on the order of rows or on their places in
-        partitions has a key, too: it tells whether plain Spark could give what it gave before.
+        What the user has cached counts as it is read now: by what it was made of, if it was asked for before it was
+        filled, and neither files nor settings have changed since. What depends on the order of rows or on their
+        places in partitions has a key, too: it tells whether plain Spark could give what it gave before.
 
         Parameters
         ----------
         *more : str
             What else the answer depends on, such as the action.
         """
-        return self._key(self._keys.keyOfAnswer, query_execution, more=more)
+        settled_ms = int(1000 * (time.time() - SETTLED_S))
+        return self._key(self._keys.keyOfAnswer, query_execution, settled_ms, more=more)
 
     def of_query(self, query: JavaObject) -> QueryFacts:
         """Return what an analysed ``LogicalPlan`` says, by the rules of keys; nothing is planned for it."""
@@ -273,7 +276,7 @@ class ResultKeys:
         found: list[str] | None = json.loads(self._keys.listing(path))
         return found
 
-    def _key(self, ask: Callable[..., str], *asked: JavaObject, more: Sequence[str] = ()) -> ResultKey | NoKey:
+    def _key(self, ask: Callable[..., str], *asked: JavaObject | int, more: Sequence[str] = ()) -> ResultKey | NoKey:
         try:
             answer = self._answer(ask, *asked)
         except Py4JJavaError as error:
@@ -288,7 +291,7 @@ class ResultKeys:
             digest, answer["portable"], tuple(answer["files"]), settings, answer["durable"], answer["python"]
         )
 
-    def _answer(self, ask: Callable[..., str | bytes], *asked: JavaObject) -> dict[str, Any]:
+    def _answer(self, ask: Callable[..., str | bytes], *asked: JavaObject | int) -> dict[str, Any]:
         """Return what is known of a plan; functions that are met for the first time are looked at."""
         answer: dict[str, Any] = json.loads(ask(*asked))
         if answer["unknown"]:

@@ -52,7 +52,8 @@ LARGE = (
     "wide.agg({'text': 'max'}).collect()",
 )
 """Rows of 70 bytes each that take long to compute, and two actions after which they are kept."""
-COSTLY = 30 * "sha2(" + "CAST(id AS string)" + 30 * ", 256)"
+COSTS = {10: 120, 100: 30}
+"""By megabytes how many hashes a row takes: as many as make the rows worth storing."""
 ROW_BYTES = 70
 NEXT = "wide.where('id % 7 = {chance}').count()"
 
@@ -111,13 +112,18 @@ def restarted(data: Path, chosen: Sequence[str], memory: str) -> dict[str, float
     }
 
 
+def wide_rows(megabytes: int, hashes: int) -> str:
+    """Return the line that makes rows."""
+    costly = hashes * "sha2(" + "CAST(id AS string)" + hashes * ", 256)"
+    return LARGE[0].replace("{costly}", costly).replace("{rows}", str(megabytes * 10**6 // ROW_BYTES))
+
+
 def hits(data: Path, memory: str) -> dict[str, float]:
     """Return the milliseconds of a kernel's first action that finds what another kernel has stored."""
     told = {}
-    made = LARGE[0].replace("{costly}", COSTLY)
     for name, first, *actions in (
         ("hit_ms", *SMALL),
-        *((f"hit_{size}_ms", made.replace("{rows}", str(size * 10**6 // ROW_BYTES)), *LARGE[1:]) for size in (10, 100)),
+        *((f"hit_{size}_ms", wide_rows(size, hashes), *LARGE[1:]) for size, hashes in COSTS.items()),
     ):
         folder = data.parent / name
         run(data, (first, *actions), memory, folder, durable="--durable stored", pause_s=10)

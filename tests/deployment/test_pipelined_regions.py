@@ -101,7 +101,7 @@ def test_a_function_that_stops_reading_ends_the_region(run, numbers):
     assert 0 < job.result("r").count() <= 500
 
 
-@pytest.fixture(scope="module", params=["local", "cluster"])
+@pytest.fixture(scope="module", params=[pytest.param("local", marks=pytest.mark.exhaustive), "cluster"])
 def story(request, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("pipelined"))
     script = ("-m", "tests.deployment.pipelined_process", folder, request.param)

@@ -62,7 +62,7 @@ def kinds(spark, numbers):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "parallelism", [pytest.param(3, marks=pytest.mark.long), None], ids=["three subtasks", "as many as needed"]
+    "parallelism", [pytest.param(3, marks=pytest.mark.exhaustive), None], ids=["three subtasks", "as many as needed"]
 )
 def test_all_kinds_give_the_rows_of_a_plain_run(kinds, deploy, spark_work, ran_once, parallelism):
     before = spark_work.jobs()

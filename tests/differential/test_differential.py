@@ -26,7 +26,7 @@ from tests.differential.test_effects import KINDS as OF_EFFECTS
 if TYPE_CHECKING:
     from tests.differential.conftest import Differences
 
-pytestmark = [pytest.mark.long, pytest.mark.matrix(12)]
+pytestmark = [pytest.mark.long, pytest.mark.matrix(20)]
 
 NOTEBOOKS = [one for one in all_notebooks() if one.name.partition("/")[0] not in OF_EFFECTS]
 

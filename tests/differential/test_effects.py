@@ -11,7 +11,7 @@ from tests.differential.cells_file import Notebook, all_notebooks
 if TYPE_CHECKING:
     from tests.differential.conftest import Differences
 
-pytestmark = [pytest.mark.long, pytest.mark.matrix(12)]
+pytestmark = [pytest.mark.long, pytest.mark.matrix(20)]
 
 KINDS = ("effects", "exceptions", "jvm", "law", "lost", "manners", "no_sink", "observe", "threads")
 

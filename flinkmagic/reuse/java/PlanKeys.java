@@ -9,6 +9,7 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Pattern;
 import java.util.zip.DeflaterOutputStream;
@@ -123,6 +124,9 @@ public class PlanKeys {
     /** What Spark notes about the DataFrame through which a column was named. */
     private static final Pattern DATASET = Pattern.compile("\"__(dataset_id|col_position)\":\\d+,?");
 
+    /** By the number of a cache's builder what it was about to hold, and under which settings, when it held nothing yet. */
+    private static final ConcurrentHashMap<Integer, String> EMPTY_CACHES = new ConcurrentHashMap<Integer, String>();
+
     private final IdentityHashMap<QueryPlan, PlanFact> whole = new IdentityHashMap<QueryPlan, PlanFact>();
     private final IdentityHashMap<QueryPlan, PlanFact> open = new IdentityHashMap<QueryPlan, PlanFact>();
     private IdentityHashMap<QueryPlan, PlanFact> plans = whole;
@@ -135,6 +139,10 @@ public class PlanKeys {
     private final HashMap<Long, String> definitions = new HashMap<Long, String>();
     private boolean ofQuery = false;
     private boolean ofAnswer = false;
+
+    /** The number of those under which an answer is asked for; null while none is. */
+    private Integer settings = null;
+    private long settledMs = 0L;
 
     /** Learns from now on of what is unpersisted in a context. */
     public void follow(SparkContext context) {
@@ -273,9 +281,13 @@ public class PlanKeys {
     /**
      * As `keyOf`, of an analysed query whose answer was given, and may be given again: each run of a query is free in
      * what depends on the order of its rows. What the user has cached is part of the query, as for Spark.
+     *
+     * @param settledMs when a local file must have been changed at the latest so that its change time tells it from
+     *     later changes
      */
-    public String keyOfAnswer(QueryExecution query) throws Exception {
+    public String keyOfAnswer(QueryExecution query, long settledMs) throws Exception {
         rules(true, true);
+        this.settledMs = settledMs;
         LogicalPlan plan = query.analyzed();
         if (!query.sparkSession().sharedState().cacheManager().isEmpty()) {
             // What the query's own execution has looked up may have been let go of.
@@ -291,9 +303,14 @@ public class PlanKeys {
         if (plan.isStreaming()) {
             fact.refuse("it is a stream");
         }
-        Map answer = answer(fact.reason == null ? factOf(plan) : fact);
-        answer.put("settings", SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
-        return JSON.writeValueAsString(answer);
+        settings = SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context());
+        try {
+            Map answer = answer(fact.reason == null ? factOf(plan) : fact);
+            answer.put("settings", settings);
+            return JSON.writeValueAsString(answer);
+        } finally {
+            settings = null;
+        }
     }
 
     /** What PySpark ships of such a function. */
@@ -679,7 +696,10 @@ public class PlanKeys {
         out.append(index.rootPaths().toString());
     }
 
-    /** What a cache holds is what plain Spark would also return, as long as it is the same cache. */
+    /**
+     * What a cache holds is what plain Spark would also return, as long as it is the same cache. For an answer it may be
+     * another one that holds the same rows.
+     */
     private void cached(CachedRDDBuilder builder, StringBuilder out, PlanFact fact) throws Exception {
         if (own.containsKey(builder)) {
             PlanFact part = factOf((SparkPlan) own.get(builder));
@@ -688,6 +708,12 @@ public class PlanKeys {
             return;
         }
         boolean isLoaded = builder.isCachedColumnBuffersLoaded();
+        PlanFact held = settings == null ? null : held(builder);
+        if (held != null && (isLoaded || !ofAnswer)) {
+            fact.merge(held);
+            Digests.text("cache of", held.digest, out);
+            return;
+        }
         if (!isLoaded || ofAnswer) {
             fact.merge(factOf(builder.cachedPlan()));
         }
@@ -696,6 +722,49 @@ public class PlanKeys {
         }
         fact.portable = false;
         Digests.text("cache", String.valueOf(Digests.identity(builder)), out);
+    }
+
+    /**
+     * What is known of the rows of a cache if any process would put the same into it: its files are what they were before
+     * it was filled, and so are the settings; else null. Rows that depend on their order, on partitions or on a seed are
+     * this cache's own.
+     */
+    private PlanFact held(CachedRDDBuilder builder) throws Exception {
+        PlanFact rows = strictly(builder.cachedPlan());
+        Integer number = Integer.valueOf(Digests.identity(builder));
+        String now = rows.digest + " under " + settings;
+        boolean isSame = rows.reason == null && rows.portable && rows.durable;
+        if (Reflect.field(CachedRDDBuilder.class, "_cachedColumnBuffers").get(builder) == null) {
+            EMPTY_CACHES.put(number, isSame && isSettled(rows) ? now : "");
+        }
+        return isSame && now.equals(EMPTY_CACHES.get(number)) ? rows : null;
+    }
+
+    /** What `keyOf` says of a plan, whatever is asked of the one that reads its rows. */
+    private PlanFact strictly(SparkPlan plan) throws Exception {
+        IdentityHashMap<QueryPlan, PlanFact> outer = plans;
+        boolean isOfQuery = ofQuery;
+        boolean isOfAnswer = ofAnswer;
+        plans = new IdentityHashMap<QueryPlan, PlanFact>();
+        ofQuery = false;
+        ofAnswer = false;
+        try {
+            return factOf(plan);
+        } finally {
+            plans = outer;
+            ofQuery = isOfQuery;
+            ofAnswer = isOfAnswer;
+        }
+    }
+
+    /** Whether a later change of its files surely gives them another change time. */
+    private boolean isSettled(PlanFact rows) throws Exception {
+        StringBuilder numbers = new StringBuilder();
+        for (Integer number : rows.files) {
+            numbers.append(numbers.length() > 0 ? " " : "").append(number);
+        }
+        return rows.files.isEmpty()
+            || listings.lastChange(numbers.toString()) < settledMs;
     }
 
     private void rdd(RDD rdd, StringBuilder out, PlanFact fact) throws Exception {

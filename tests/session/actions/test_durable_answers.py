@@ -377,6 +377,7 @@ PLACES = {
 
 
 @pytest.mark.long
+@pytest.mark.exhaustive
 def test_another_zone_another_master_and_another_package_find_nothing(tmp_path) -> None:
     _prepare(tmp_path / "0")
     installed = tmp_path / "lib" / "site-packages"
@@ -477,7 +478,9 @@ def test_what_is_shown_is_stored_as_text(answering, again, capsys) -> None:
     [
         "df = spark.createDataFrame([(1, 'a')], ['n', 's'])",
         "df = spark.sparkContext.parallelize([(1, 'a')]).toDF(['n', 's'])",
-        DATA + "df = df.cache()\ndf.count()",
+        DATA + "df = df.cache()\ndf.rdd.count()\ndf.count()",  # filled by what nobody has seen
+        DATA + "df = df.withColumn('i', F.monotonically_increasing_id()).cache()\ndf.count()",
+        DATA + "df = df.dropDuplicates(['n']).cache()\ndf.count()",
         DATA
         + "c = spark.sparkContext.broadcast(1)\ndf = df.select(F.udf(lambda n: n + c.value, 'long')('n').alias('n'))",
         DATA + "df = df.select(F.current_timestamp())",
@@ -493,6 +496,27 @@ def test_what_means_something_in_this_process_only_is_not_stored(answering, agai
     finally:
         answering.plain("spark.catalog.clearCache()")
     assert not list(store.folder.rglob("*"))
+
+
+CACHED = DATA + "df = df.withColumn('m', F.col('n') * 2).cache()\nmore = df.where('n > 1').cache()\nmore.count()\n"
+
+
+def test_what_reads_a_cache_is_answered_by_what_was_put_into_it(answering, again, store) -> None:
+    asked = "more.agg(F.sum('m')).collect()"
+    try:
+        first = again(CACHED + asked)
+        assert len(list((store.folder / "flinkmagic-answers").iterdir())) == 1  # counting fills the cache
+        answering.plain("spark.catalog.clearCache()")
+        assert again(CACHED + asked) == first == [(28,)]
+        assert answering.report.kept_at > 0
+        _in_place(Path(answering.namespace["at"]))
+        assert again(asked) == first
+        assert answering.report.kept_at == 0
+        answering.plain("spark.catalog.clearCache()")
+        assert again(CACHED + asked) == [(66,)]
+        assert answering.report.kept_at == 0
+    finally:
+        answering.plain("spark.catalog.clearCache()")
 
 
 def test_a_damaged_entry_is_removed_and_computed_again(answering, again, store, capsys) -> None:
