@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from flinkmagic.graph.ancestors import with_inputs
+
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
     from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
@@ -27,7 +29,7 @@ def control_edges(planned: PlannedJob, sinks: Sequence[ExecutionJobVertex | None
     for place, sink in enumerate(sinks):
         if sink is None:
             continue
-        own = _with_inputs(sink)
+        own = {vertex.index for vertex in with_inputs(sink)}
         waits_for = [(planned.sinks[earlier].write, sinks[earlier]) for earlier in planned.control_edges.get(place, ())]
         earlier = [(write, vertex.index) for write, vertex in waits_for if vertex is not None]
         if earlier:
@@ -42,14 +44,3 @@ def control_edges(planned: PlannedJob, sinks: Sequence[ExecutionJobVertex | None
 
 def _may_read(write: DeferredWrite | None, earlier: DeferredWrite | None) -> bool:
     return write is not None and earlier is not None and bool(write.impure - earlier.impure)
-
-
-def _with_inputs(sink: ExecutionJobVertex) -> set[int]:
-    found, open_ = {sink.index}, [sink]
-    while open_:
-        for connection in open_.pop().inputs:
-            producer = connection.result.producer
-            if producer.index not in found:
-                found.add(producer.index)
-                open_.append(producer)
-    return found

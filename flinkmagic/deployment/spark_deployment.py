@@ -30,9 +30,9 @@ from flinkmagic.errors.deployment import (
 )
 from flinkmagic.errors.job_store import CheckpointInUseError, JobLedElsewhereError
 from flinkmagic.errors.usage import JobRunningError, UnknownNameError
+from flinkmagic.graph.ancestors import with_inputs
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-from flinkmagic.graph.job_graph import JobVertex
 from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
@@ -322,8 +322,8 @@ class SparkDeployment(Deployment):
         root = entries[-1].root if entries else None
         if self.status is not JobStatus.FAILED or root is None or root.vertex is None:
             return []
-        failed = self.execution_graph.execution_vertex(root.vertex).job_vertex.job_vertex
-        found = [boundary for boundary, tail in self._boundaries if _reads(tail.job_vertex, failed)]
+        failed = self.execution_graph.job_vertex_of(root.vertex)
+        found = [boundary for boundary, tail in self._boundaries if failed in with_inputs(tail)]
         is_plains = any(boundary.is_computed_anyway for boundary in found)
         return [] if is_plains and not is_out_of_room(root.error) else found
 
@@ -381,16 +381,3 @@ class SparkDeployment(Deployment):
         finally:  # whoever waits for the job hears of its end, whatever fails here
             on_over(info)
             self.main_thread.stop()
-
-
-def _reads(vertex: JobVertex, other: JobVertex) -> bool:
-    """Return whether a vertex is another one, or reads what that produces, directly or through others."""
-    waiting, seen = [vertex], set[str]()
-    while waiting:
-        one = waiting.pop()
-        if one is other:
-            return True
-        if one.id not in seen:
-            seen.add(one.id)
-            waiting += [edge.producer for edge in one.inputs]
-    return False
