@@ -32,7 +32,7 @@ from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

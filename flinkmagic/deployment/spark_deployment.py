@@ -42,14 +42,14 @@ from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler, RecoveredJob
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, RecoveredJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

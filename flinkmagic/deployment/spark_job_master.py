@@ -14,13 +14,12 @@ from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway
 
 
@@ -46,8 +45,6 @@ class SparkJobMaster(JobMaster):
     on_over : callable
         Called with the last snapshot of the job, once, when it is over and nothing of it runs any more.
     """
-
-    scheduler: DefaultScheduler
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.reuse.append_refresh import Refreshed
 from flinkmagic.reuse.durable_store import KERNEL
 from flinkmagic.reuse.retained_results import RetainedResult
-from flinkmagic.scheduling.scheduler_ng import RecoveredJob
+from flinkmagic.scheduling.default_scheduler import RecoveredJob
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
 

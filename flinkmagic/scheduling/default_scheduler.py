@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from flinkmagic.amounts import count
 from flinkmagic.errors.scheduling import ExecutorRecoveryError, JobSuspendedError, TaskCanceledError
@@ -28,10 +29,8 @@ from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseS
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.scheduler_base import SchedulerBase
 from flinkmagic.scheduling.scheduler_components import make_allocator, make_failover_strategy
-from flinkmagic.scheduling.scheduler_ng import RecoveredJob
-from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
-from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
+from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition, TaskExecutorGateway
 
 _S = ExecutionState
 _ENDING = frozenset({JobStatus.CANCELLING, JobStatus.FAILING})
@@ -39,10 +38,18 @@ _GOES_ON = frozenset({JobStatus.RUNNING, JobStatus.RESTARTING})
 _REPLACEABLE = frozenset({*ON_EXECUTOR, ExecutionState.FINISHED})
 
 
-class DefaultScheduler(SchedulerBase):
-    """Schedules one job, region by region, over slots from a provider.
+@dataclass(frozen=True)
+class RecoveredJob:
+    """The vertices of a job that earlier work has finished, and who holds their results."""
 
-    Everything runs on the main thread. Calls of providers and gateways may complete futures within the call; nothing
+    finished: Sequence[int]
+    holder: TaskExecutorGateway
+
+
+class DefaultScheduler(SchedulerBase):
+    """Schedules one job, region by region, over slots from a provider (it is Flink's `SchedulerNG`, too).
+
+    Everything but `job_status` and `request_job` runs on the main thread. Calls of providers and gateways may complete futures within the call; nothing
     here relies on whether they do.
 
     Departures from Flink:
@@ -105,7 +112,7 @@ class DefaultScheduler(SchedulerBase):
             self._versioner,
             self.tracker,
             self._descriptors,
-            self,
+            self.fail_execution,
             self.event_log,
         )
         self.input_dependency = input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
@@ -117,10 +124,6 @@ class DefaultScheduler(SchedulerBase):
         )
         self._waiting_for_restart: set[int] = set()
         self._status.transition(JobStatus.CREATED)
-
-    def validate(self) -> None:
-        """Raise `InvariantViolatedError` if the state is invalid. For tests: it looks at everything."""
-        validate_scheduler(self)
 
     def recover(self, recovered: RecoveredJob) -> None:
         """Take over what is done already: those vertices are FINISHED, and their results are where they are held."""

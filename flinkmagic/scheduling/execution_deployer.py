@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.completable_future import CompletableFuture
@@ -15,14 +14,6 @@ from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
 from flinkmagic.scheduling.slots.execution_slot_allocator import SlotSharingExecutionSlotAllocator
 from flinkmagic.scheduling.slots.shared_slot import LogicalSlot
-
-
-class DeploymentFailureHandler(Protocol):
-    """Handles executions that could not be deployed."""
-
-    def fail_execution(self, vertex: int, error: BaseException) -> None:
-        """Fail the current execution of a vertex."""
-        ...
 
 
 @dataclass
@@ -42,6 +33,11 @@ class DefaultExecutionDeployer:
 
     A slot that fails fails its execution immediately. If something else is decided about a vertex in the meantime (a
     restart, for example), its part of the call is void.
+
+    Parameters
+    ----------
+    fail_execution : callable
+        Fails the current execution of a vertex that could not be deployed.
     """
 
     def __init__(
@@ -51,7 +47,7 @@ class DefaultExecutionDeployer:
         versioner: ExecutionVertexVersioner,
         tracker: JobMasterPartitionTracker,
         descriptors: TaskDeploymentDescriptorFactory,
-        failure_handler: DeploymentFailureHandler,
+        fail_execution: Callable[[int, BaseException], None],
         event_log: JobEventLog,
     ) -> None:
         self._executions = executions
@@ -59,7 +55,7 @@ class DefaultExecutionDeployer:
         self._versioner = versioner
         self._tracker = tracker
         self._descriptors = descriptors
-        self._failure_handler = failure_handler
+        self._fail_execution = fail_execution
         self._event_log = event_log
 
     def allocate_slots_and_deploy(self, vertices: Sequence[int]) -> None:
@@ -78,7 +74,7 @@ class DefaultExecutionDeployer:
                 if slot is not None:
                     self._executions.assign(vertex, slot.physical)
                 elif error is not None:
-                    self._failure_handler.fail_execution(vertex, error)
+                    self._fail_execution(vertex, error)
             deployment.waiting -= 1
             if deployment.waiting == 0:
                 self._deploy_all(deployment)
@@ -100,4 +96,4 @@ class DefaultExecutionDeployer:
         try:
             slot.gateway.submit_task(descriptor)
         except Exception as error:  # noqa: BLE001 - what a gateway raises fails the task, not the scheduler
-            self._failure_handler.fail_execution(vertex, error)
+            self._fail_execution(vertex, error)

@@ -4,55 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from flinkmagic.errors.scheduling import JobSuspendedError, MainThreadStoppedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.job_event_log import JobEventLog
+from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob, append_status
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.leader_election import LeaderElection
 
-if TYPE_CHECKING:
-    from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
 
 ANSWER_S = 10.0
 """How long a caller waits for what it asks of a job's master."""
 
-OnCompletion = Callable[["ExecutionGraphInfo"], None]
+OnCompletion = Callable[[ExecutionGraphInfo], None]
 """Called with the end of a job (of Flink's `OnCompletionActions`)."""
-
-
-class JobMasterService(Protocol):
-    """What runs a job while it is led from here (Flink's class of that name): a `JobMaster`, or another."""
-
-    @property
-    def job_id(self) -> str:
-        """The job."""
-        ...
-
-    def recover(self) -> None:
-        """Take over what a former leader has done, and run nothing; on its main thread."""
-        ...
-
-    def start(self) -> None:
-        """Begin to run the job; on its main thread."""
-        ...
-
-    def cancel(self) -> None:
-        """End the job for good; on its main thread."""
-        ...
-
-    def suspend(self, cause: BaseException) -> None:
-        """End the job here, so that another process may take it up; on its main thread."""
-        ...
-
-    def request_job(self) -> ExecutionGraphInfo:
-        """Return a snapshot of the job; callable from any thread."""
-        ...
 
 
 class JobMasterServiceFactory(Protocol):
@@ -79,7 +50,7 @@ class JobMasterServiceFactory(Protocol):
         journal: JobJournal | None,
         listeners: Sequence[JobListener],
         on_over: OnCompletion,
-    ) -> JobMasterService:
+    ) -> JobMaster:
         """Make the master, which will begin where a former one ended; it is started when its journal is on the disk.
 
         Parameters
@@ -114,7 +85,7 @@ class JobMasterServiceProcess:
         self._on_over = on_over
         self._main_thread = factory.main_thread
         self._journal: JobJournal | None = None
-        self.job_master: JobMasterService
+        self.job_master: JobMaster
         if store is None:
             self.job_master = factory.create_job_master_service(None, None, (), self._over)
             self._recover()
@@ -188,7 +159,7 @@ class JobManagerRunner:
         """The last snapshot of the job, once it is over here."""
 
     @property
-    def job_master(self) -> JobMasterService | None:
+    def job_master(self) -> JobMaster | None:
         """The master, while this runner leads."""
         return None if self._process is None else self._process.job_master
 

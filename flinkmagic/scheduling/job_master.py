@@ -19,8 +19,9 @@ from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransi
 
 if TYPE_CHECKING:
     from flinkmagic.graph.execution_state import ExecutionState
+    from flinkmagic.scheduling.default_scheduler import DefaultScheduler, RecoveredJob
+    from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
     from flinkmagic.scheduling.job_status import JobStatus
-    from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, RecoveredJob, SchedulerNG
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class JobMaster:
             clock, main_thread, heartbeat.interval_ms, heartbeat.timeout_ms, self._on_silent_executor
         )
         self.slot_pool: SlotPoolService = factory.create_slot_pool_service(self._declare)
-        self.scheduler: SchedulerNG = factory.create_scheduler(self.slot_pool, (*listeners, self))
+        self.scheduler: DefaultScheduler = factory.create_scheduler(self.slot_pool, (*listeners, self))
 
     @property
     def job_id(self) -> str:

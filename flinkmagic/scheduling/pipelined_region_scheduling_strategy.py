@@ -43,28 +43,8 @@ class SchedulerOperations(Protocol):
         ...
 
 
-class SchedulingStrategy(Protocol):
-    """Decides when vertices are scheduled (Flink's `SchedulingStrategy`)."""
-
-    def start_scheduling(self, finished: Sequence[int] = ()) -> None:
-        """Schedule what can be scheduled; `finished` are vertices that a former process finished."""
-        ...
-
-    def on_execution_finished(self, vertex: int) -> None:
-        """Handle the end of a vertex that is FINISHED."""
-        ...
-
-    def on_vertices_reset(self, vertices: Iterable[int]) -> None:
-        """Handle the coming restart of vertices: what they made no longer counts."""
-        ...
-
-    def restart_tasks(self, vertices: Iterable[int]) -> None:
-        """Schedule vertices, all in CREATED, again."""
-        ...
-
-
-class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
-    """Schedules region by region.
+class PipelinedRegionSchedulingStrategy:
+    """Schedules region by region (with Flink's `SchedulingStrategy`, of which this is the only one).
 
     Parameters
     ----------
@@ -136,6 +116,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
                 self._missing_elsewhere[group, region] = len(producers) - 1
 
     def start_scheduling(self, finished: Sequence[int] = ()) -> None:
+        """Schedule what can be scheduled; `finished` are vertices that a former process finished."""
         regions = self._topology.regions_of(finished)
         if not regions:
             self._maybe_schedule([r for r in range(self._topology.n_regions) if not self._must_wait[r]])
@@ -148,6 +129,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
         self._maybe_schedule(range(self._topology.n_regions))
 
     def on_execution_finished(self, vertex: int) -> None:
+        """Handle the end of a vertex that is FINISHED."""
         closed = self._count_finished(vertex)
         if closed:
             regions: set[int] = set()
@@ -156,6 +138,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
             self._maybe_schedule(sorted(regions))
 
     def on_vertices_reset(self, vertices: Iterable[int]) -> None:
+        """Handle the coming restart of vertices: what they made no longer counts."""
         topology = self._topology
         for vertex in vertices:
             if self._finished[vertex]:
@@ -170,6 +153,7 @@ class PipelinedRegionSchedulingStrategy(SchedulingStrategy):
                 self._count_scheduled(region, 1)
 
     def restart_tasks(self, vertices: Iterable[int]) -> None:
+        """Schedule vertices, all in CREATED, again."""
         regions = self._topology.regions_of(vertices)
         for region in regions:
             if self._scheduled[region] == _SCHEDULED:

@@ -14,7 +14,7 @@ from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobListener, JobStatus, JobStatusMachine
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 
 _ASK_TIMEOUT_S = 10.0

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.execution_operations import ON_EXECUTOR
-
-if TYPE_CHECKING:
-    from flinkmagic.graph.execution_graph import ExecutionGraph
-    from flinkmagic.scheduling.executions import Executions
-    from flinkmagic.scheduling.job_status import JobStatus
-    from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
-    from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
-    from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
-    from flinkmagic.scheduling.slots.execution_slot_allocator import SlotSharingExecutionSlotAllocator
 
 _S = ExecutionState
 _DEPLOYED = tuple(state.value for state in (*ON_EXECUTOR, _S.FINISHED))
@@ -27,24 +18,7 @@ _NOT_DEPLOYED = (_S.CREATED.value, _S.SCHEDULED.value)
 _HOLDING = frozenset({_S.SCHEDULED, _S.CANCELING, *ON_EXECUTOR})
 
 
-class ValidatedScheduler(Protocol):
-    """The parts of a scheduler that are checked: `DefaultScheduler` has them."""
-
-    execution_graph: ExecutionGraph
-    topology: SchedulingTopology
-    executions: Executions
-    tracker: JobMasterPartitionTracker
-    allocator: SlotSharingExecutionSlotAllocator
-    strategy: PipelinedRegionSchedulingStrategy
-    input_dependency: InputDependencyConstraint
-
-    @property
-    def job_status(self) -> JobStatus:
-        """The state of the job as a whole."""
-        ...
-
-
-def validate_scheduler(scheduler: ValidatedScheduler) -> None:
+def validate_scheduler(scheduler: DefaultScheduler) -> None:
     """Raise `InvariantViolatedError` for the first rule that does not hold.
 
     1. Counts agree with what they count.
@@ -69,7 +43,7 @@ def _require(condition: bool, rule: str) -> None:
         raise InvariantViolatedError(rule)
 
 
-def _check_counts(scheduler: ValidatedScheduler) -> None:
+def _check_counts(scheduler: DefaultScheduler) -> None:
     states = scheduler.execution_graph.state
     finished = int(np.count_nonzero(states == _S.FINISHED.value))
     terminal = int(np.count_nonzero(np.isin(states, [s.value for s in _S if s.is_terminal])))
@@ -77,7 +51,7 @@ def _check_counts(scheduler: ValidatedScheduler) -> None:
     _require(scheduler.executions.n_terminal == terminal, f"{terminal} executions are terminal")
 
 
-def _check_slots(scheduler: ValidatedScheduler) -> None:
+def _check_slots(scheduler: DefaultScheduler) -> None:
     executions, topology = scheduler.executions, scheduler.topology
     for vertex in range(topology.n_vertices):
         state = executions.state(vertex)
@@ -102,7 +76,7 @@ def _check_slots(scheduler: ValidatedScheduler) -> None:
     _require(max(holders.values(), default=0) <= 1, "a vertex holds a share of one slot at most")
 
 
-def _check_co_location(scheduler: ValidatedScheduler) -> None:
+def _check_co_location(scheduler: DefaultScheduler) -> None:
     graph, slots = scheduler.execution_graph, scheduler.executions.slots
     for group in graph.job_graph.co_location_groups:
         members = [graph.job_vertex_by_id(vertex.id) for vertex in group.vertices]
@@ -112,7 +86,7 @@ def _check_co_location(scheduler: ValidatedScheduler) -> None:
             _require(len(allocations) <= 1, f"subtasks {subtask} of co-location group {group.name!r} share a slot")
 
 
-def _check_regions(scheduler: ValidatedScheduler) -> None:
+def _check_regions(scheduler: DefaultScheduler) -> None:
     topology = scheduler.topology
     states = scheduler.execution_graph.state
     regions = np.asarray(topology.region_of)
@@ -121,7 +95,7 @@ def _check_regions(scheduler: ValidatedScheduler) -> None:
     _require(deployed.isdisjoint(waiting), f"regions {sorted(deployed & waiting)} are deployed whole")
 
 
-def _check_inputs(scheduler: ValidatedScheduler) -> None:
+def _check_inputs(scheduler: DefaultScheduler) -> None:
     if scheduler.input_dependency is not InputDependencyConstraint.ALL:
         return
     topology, states = scheduler.topology, scheduler.execution_graph.state
@@ -144,7 +118,7 @@ def _check_inputs(scheduler: ValidatedScheduler) -> None:
                 )
 
 
-def _check_partitions(scheduler: ValidatedScheduler) -> None:
+def _check_partitions(scheduler: DefaultScheduler) -> None:
     for partition in scheduler.tracker.tracked_partitions():
         producer = scheduler.topology.producer_of[partition]
         state = scheduler.executions.state(producer)

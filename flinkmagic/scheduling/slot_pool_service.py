@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.completable_future import CompletableFuture
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.scheduler_ng import SchedulerNG
 from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool
 from flinkmagic.scheduling.slots.declarative_slot_pool_bridge import DeclarativeSlotPoolBridge
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
@@ -58,44 +57,33 @@ class SlotPoolServiceSchedulerFactory(Protocol):
         """Make the pool; it calls `declare` with the number of slots that the job needs, whenever that changes."""
         ...
 
-    def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> SchedulerNG:
+    def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
         """Make the scheduler over the pool."""
         ...
 
 
-class SchedulerNGFactory(Protocol):
-    """Makes a scheduler over a slot provider (Flink's `SchedulerNGFactory`)."""
-
-    def __call__(
-        self,
-        execution_graph: ExecutionGraph,
-        slot_provider: PhysicalSlotProvider,
-        listeners: Sequence[JobListener],
-        event_log: JobEventLog,
-    ) -> SchedulerNG: ...
+SchedulerNGFactory = Callable[[PhysicalSlotProvider, Sequence[JobListener]], DefaultScheduler]
+"""Makes a scheduler over a slot provider (Flink's `SchedulerNGFactory`)."""
 
 
 @dataclass(frozen=True)
 class DefaultSlotPoolServiceSchedulerFactory:
     """Flink's own pair: a declarative slot pool behind its bridge, and the scheduler of `scheduler_factory`.
 
-    `slot_request_timeout_ms`, `batch_slot_timeout_ms` and `idle_slot_timeout_ms` are described by the classes that
-    read them.
+    `slot_request_timeout_ms` and `batch_slot_timeout_ms` are described by the class that reads them.
     """
 
-    execution_graph: ExecutionGraph
     main_thread: ComponentMainThreadExecutor
     clock: Clock
     event_log: JobEventLog
     scheduler_factory: SchedulerNGFactory
     slot_request_timeout_ms: float | None = 300_000.0
     batch_slot_timeout_ms: float | None = 300_000.0
-    idle_slot_timeout_ms: float = 50_000.0
 
     def create_slot_pool_service(self, declare: Callable[[int], None]) -> DeclarativeSlotPoolBridge:
         """Make a declarative pool with its bridge."""
         return DeclarativeSlotPoolBridge(
-            DeclarativeSlotPool(self.clock, declare, self.event_log, self.idle_slot_timeout_ms),
+            DeclarativeSlotPool(self.clock, declare, self.event_log),
             clock=self.clock,
             main_thread=self.main_thread,
             event_log=self.event_log,
@@ -103,6 +91,6 @@ class DefaultSlotPoolServiceSchedulerFactory:
             batch_slot_timeout_ms=self.batch_slot_timeout_ms,
         )
 
-    def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> SchedulerNG:
+    def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
         """Make the scheduler over the pool."""
-        return self.scheduler_factory(self.execution_graph, slot_pool, listeners, self.event_log)
+        return self.scheduler_factory(slot_pool, listeners)

@@ -37,7 +37,7 @@ from flinkmagic.scheduling.dispatcher import JobDetails
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.session.edge_bytes import EdgeBytes, edges
 from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
 from flinkmagic.session.findings.facts import JobFacts

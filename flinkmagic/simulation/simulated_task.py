@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution_state import ExecutionState
@@ -13,30 +12,9 @@ from flinkmagic.scheduling.task_executor_gateway import (
     TaskDeploymentDescriptor,
 )
 from flinkmagic.simulation.shuffle_environment import PartitionState, ShuffleEnvironment
+from flinkmagic.simulation.task_times import SampledTaskTimes
 
 _S = ExecutionState
-
-
-class TaskTimes(Protocol):
-    """Says how long the parts of a task's life take."""
-
-    partition_request_timeout_ms: float
-
-    def initialization_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
-        """Return the time from submission to RUNNING."""
-        ...
-
-    def work_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
-        """Return what the task has to do; infinity for one that has no end."""
-        ...
-
-    def is_read_while_written(self, dataset_id: str) -> bool:
-        """Return whether a result is consumed before it is finished (PIPELINED and HYBRID)."""
-        ...
-
-    def may_come_up_later(self, dataset_id: str) -> bool:
-        """Return whether a task may be there before those that make the result."""
-        ...
 
 
 class SimulatedTask:
@@ -60,7 +38,7 @@ class SimulatedTask:
         resource_id: str,
         main_thread: ComponentMainThreadExecutor,
         shuffle: ShuffleEnvironment,
-        times: TaskTimes,
+        times: SampledTaskTimes,
         on_change: Callable[[SimulatedTask, ExecutionState, BaseException | None], None],
     ) -> None:
         self.descriptor = descriptor
@@ -84,7 +62,7 @@ class SimulatedTask:
         for output in self.descriptor.outputs:
             self._shuffle.begin(output, self._resource_id)
         self._change(_S.INITIALIZING)
-        self._later(self._initialized, self._times.initialization_ms(self.descriptor))
+        self._later(self._initialized, self._times.initialization_ms)
 
     def cancel(self) -> None:
         """Cancel the task."""

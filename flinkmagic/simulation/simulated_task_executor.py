@@ -10,11 +10,8 @@ from flinkmagic.errors.scheduling import SlotLostError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.slots.resource_gateways import (
-    JobMasterGateway,
-    SlotOffer,
-    TaskExecutorsResourceManagerGateway,
-)
+from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, SlotOffer
+from flinkmagic.scheduling.slots.resource_manager import ResourceManager
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
     TaskDeploymentDescriptor,
@@ -22,7 +19,8 @@ from flinkmagic.scheduling.task_executor_gateway import (
 )
 from flinkmagic.simulation.rpc import Channel
 from flinkmagic.simulation.shuffle_environment import ShuffleEnvironment
-from flinkmagic.simulation.simulated_task import SimulatedTask, TaskTimes
+from flinkmagic.simulation.simulated_task import SimulatedTask
+from flinkmagic.simulation.task_times import SampledTaskTimes
 
 
 @dataclass
@@ -54,9 +52,9 @@ class SimulatedTaskExecutor:
         main_thread: ComponentMainThreadExecutor,
         channel: Callable[[], Channel],
         shuffle: ShuffleEnvironment,
-        times: TaskTimes,
+        times: SampledTaskTimes,
         find_job_master: Callable[[str], JobMasterGateway | None],
-        find_resource_manager: Callable[[], TaskExecutorsResourceManagerGateway],
+        resource_manager: ResourceManager,
         slot_of_allocation: dict[str, int],
     ) -> None:
         self._resource_id = resource_id
@@ -69,7 +67,7 @@ class SimulatedTaskExecutor:
         self._shuffle = shuffle
         self._times = times
         self._find_job_master = find_job_master
-        self._find_resource_manager = find_resource_manager
+        self._resource_manager = resource_manager
         self._slot_of_allocation = slot_of_allocation
 
     @property
@@ -80,7 +78,7 @@ class SimulatedTaskExecutor:
     def start(self) -> None:
         """Register with the resource manager."""
         slots = len(self.slots)
-        self._say(lambda: self._find_resource_manager().register_task_executor(self._resource_id, self, slots))
+        self._say(lambda: self._resource_manager.register_task_executor(self._resource_id, self, slots))
 
     def die(self) -> None:
         """Stop receiving, sending and working; what is stored here is gone."""
@@ -116,7 +114,7 @@ class SimulatedTaskExecutor:
 
     def heartbeat_from_resource_manager(self) -> None:
         def answer() -> None:
-            self._find_resource_manager().heartbeat_from_task_manager(self._resource_id)
+            self._resource_manager.heartbeat_from_task_manager(self._resource_id)
 
         self._inbox.send(lambda: self._say(answer))
 
@@ -156,7 +154,7 @@ class SimulatedTaskExecutor:
                 self._say(partial(self._slot_is_free, slot_index))
 
     def _slot_is_free(self, slot_index: int) -> None:
-        self._find_resource_manager().notify_slot_available(self._resource_id, slot_index)
+        self._resource_manager.notify_slot_available(self._resource_id, slot_index)
 
     def lose_slot(self, slot_index: int) -> bool:
         """Lose a slot by a fault, and tell the job's master; False if it was not in use."""

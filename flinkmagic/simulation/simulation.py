@@ -21,7 +21,7 @@ from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo, SchedulerNG
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.simulation.fault_injector import FaultInjector
 from flinkmagic.simulation.faults import Fault
@@ -88,7 +88,7 @@ class Simulation:
         times = SampledTaskTimes(self.execution_graph, options, waits_for_any=waits_for_any)
         self.cluster = VirtualCluster(times, options)
         self.injector = FaultInjector(self.cluster, options.faults)
-        self.scheduler: SchedulerNG
+        self.scheduler: LeadingScheduler
         self.job_master: JobMaster
         self.is_over = False
         self._listeners = (*listeners, self.injector)
@@ -122,15 +122,11 @@ class Simulation:
         return self.job_master
 
     def _make_scheduler(
-        self,
-        execution_graph: ExecutionGraph,
-        slot_provider: PhysicalSlotProvider,
-        listeners: Sequence[JobListener],
-        event_log: JobEventLog,
-    ) -> SchedulerNG:
+        self, slot_provider: PhysicalSlotProvider, listeners: Sequence[JobListener]
+    ) -> LeadingScheduler:
         options = self.options
         self.scheduler = LeadingScheduler(
-            execution_graph,
+            self.execution_graph,
             lead_ms=options.lead_ms,
             main_thread=self.cluster.main_thread,
             clock=self.cluster.clock,
@@ -139,7 +135,7 @@ class Simulation:
             failover_strategy=options.failover_strategy,
             input_dependency=options.input_dependency,
             listeners=listeners,
-            event_log=event_log,
+            event_log=self.event_log,
         )
         return self.scheduler
 

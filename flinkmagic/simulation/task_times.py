@@ -25,6 +25,8 @@ class SampledTaskTimes:
 
     def __init__(self, graph: AccessExecutionGraph, options: SimulationOptions, *, waits_for_any: bool) -> None:
         self.partition_request_timeout_ms = float("inf") if waits_for_any else PARTITION_REQUEST_TIMEOUT_MS
+        self.initialization_ms = options.initialization_ms
+        """The time from submission to RUNNING."""
         self._waits_for_any = waits_for_any
         self._options = options
         self._read_while_written = {result.id for result in graph.results if not result.result_type.is_blocking}
@@ -37,10 +39,6 @@ class SampledTaskTimes:
                 self._told.add(job_vertex.id)
             is_endless = any(operator.id in options.endless for operator in job_vertex.job_vertex.operators)
             self._work_ms[job_vertex.id] = float("inf") if is_endless else (given or [options.task_ms])[0]
-
-    def initialization_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
-        """Return the time from submission to RUNNING."""
-        return self._options.initialization_ms
 
     def work_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
         """Return what the task has to do; infinity for one that has no end."""

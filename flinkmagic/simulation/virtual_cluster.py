@@ -14,7 +14,7 @@ from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
 from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.slot_pool_service import (
     DefaultSlotPoolServiceSchedulerFactory,
     SchedulerNGFactory,
@@ -24,14 +24,14 @@ from flinkmagic.scheduling.slots.resource_manager import ResourceManager
 from flinkmagic.simulation.options import SimulationOptions
 from flinkmagic.simulation.rpc import Channel
 from flinkmagic.simulation.shuffle_environment import ShuffleEnvironment
-from flinkmagic.simulation.simulated_task import TaskTimes
 from flinkmagic.simulation.simulated_task_executor import SimulatedTaskExecutor
+from flinkmagic.simulation.task_times import SampledTaskTimes
 
 
 class VirtualCluster:
     """A session cluster: its executors exist before any job, and its resource manager knows them."""
 
-    def __init__(self, times: TaskTimes, options: SimulationOptions) -> None:
+    def __init__(self, times: SampledTaskTimes, options: SimulationOptions) -> None:
         self.clock = ManualClock()
         self.main_thread = ManualMainThreadExecutor(self.clock)
         self.event_log = JobEventLog(self.clock)
@@ -72,7 +72,7 @@ class VirtualCluster:
             on_over(info)
 
         factory = DefaultSlotPoolServiceSchedulerFactory(
-            execution_graph, self.main_thread, self.clock, self.event_log, scheduler_factory,
+            self.main_thread, self.clock, self.event_log, scheduler_factory,
             slot_request_timeout_ms=options.slot_timeout_ms, batch_slot_timeout_ms=options.slot_timeout_ms,
         )  # fmt: skip
         master = self.job_masters[execution_graph.job_id] = JobMaster(
@@ -98,7 +98,7 @@ class VirtualCluster:
             shuffle=self.shuffle,
             times=self._times,
             find_job_master=self.job_masters.get,
-            find_resource_manager=lambda: self.resource_manager,
+            resource_manager=self.resource_manager,
             slot_of_allocation=self.slot_of_allocation,
         )
         self.started_slots.update(dict.fromkeys((resource_id, slot) for slot in range(slots)))

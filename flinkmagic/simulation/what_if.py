@@ -9,7 +9,7 @@ from flinkmagic.amounts import count, duration
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.simulation.gantt import gantt_svg
 from flinkmagic.simulation.options import SimulationOptions
 from flinkmagic.simulation.simulation import SimulationResult, simulate

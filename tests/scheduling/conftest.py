@@ -17,6 +17,7 @@ from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
@@ -143,7 +144,7 @@ class Bench:
 
     def start(self) -> Bench:
         self.scheduler.start_scheduling()
-        self.scheduler.validate()
+        validate_scheduler(self.scheduler)
         return self
 
     def transition(
@@ -153,7 +154,7 @@ class Bench:
 
     def report(self, vertex: int, state: ExecutionState, error: BaseException | None = None) -> bool:
         taken = self.scheduler.update_task_execution_state(self.transition(vertex, state, error))
-        self.scheduler.validate()
+        validate_scheduler(self.scheduler)
         return taken
 
     def run(self, *vertices: int) -> None:
@@ -175,12 +176,12 @@ class Bench:
         while self.canceled:
             transition = TaskExecutionStateTransition(self.canceled.pop(0), S.CANCELED)
             self.scheduler.update_task_execution_state(transition)
-            self.scheduler.validate()
+            validate_scheduler(self.scheduler)
 
     def settle(self, ms: float = 0.0) -> None:
         """Run what is due, and what will be within so many milliseconds."""
         run_until(self.main_thread, self.clock.now_ms() + ms)
-        self.scheduler.validate()
+        validate_scheduler(self.scheduler)
 
     def take_calls(self) -> list[list[int]]:
         calls, self.calls = self.calls, []

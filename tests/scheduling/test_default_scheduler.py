@@ -16,9 +16,9 @@ from flinkmagic.errors.scheduling import (
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState as S
+from flinkmagic.scheduling.default_scheduler import RecoveredJob
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.scheduler_ng import RecoveredJob
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition
 
 TWO_STAGES = [("map", 2, ()), ("reduce", 3, ("map:hash",))]

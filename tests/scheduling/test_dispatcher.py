@@ -25,7 +25,7 @@ from flinkmagic.scheduling.recovery.high_availability import FileSystemHaService
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
@@ -39,7 +39,7 @@ STAGES = [("map", 2, ()), ("reduce", 2, ("map:hash",)), ("sink", 1, ("reduce:has
 
 
 class Service:
-    """A job's master, reduced to a scheduler; its own slots and tasks (a `JobMasterService`)."""
+    """A job's master, reduced to a scheduler; its own slots and tasks (as a `JobMaster`)."""
 
     resource_id = "tm-1"
 

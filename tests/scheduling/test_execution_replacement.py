@@ -6,6 +6,7 @@ from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 
 TWO_STAGES = [("map", 2, ()), ("reduce", 2, ("map:hash",))]
 LOST = ExecutorLostError("tm-1", "its process was killed")
@@ -18,7 +19,7 @@ def test_a_running_execution_fails_and_the_next_one_is_asked_for_immediately(job
     b.run(0, 1)
     b.take_calls()
     assert b.scheduler.replace_executions([0], LOST, 7.0)
-    b.scheduler.validate()
+    validate_scheduler(b.scheduler)
     assert b.states() == "SR.."
     assert b.take_calls() == [[0]]
     assert [list(request.vertices) for request in b.requests.values()] == [[0]]
@@ -58,7 +59,7 @@ def test_consumers_wait_for_what_is_made_once_more(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.finish(0)
     assert b.scheduler.replace_executions([0], OutputLostError("map (1/2)", "tm-1"))
-    b.scheduler.validate()
+    validate_scheduler(b.scheduler)
     b.take_calls()
     b.finish(1)
     assert b.states() == "DF.."
@@ -90,7 +91,7 @@ def test_a_chain_is_replaced_as_a_whole(job, bench) -> None:
     region = b.scheduler.topology.vertices_of(b.scheduler.topology.region_of[0])
     assert list(region) == [0, 2]
     assert b.scheduler.replace_executions(region, LOST)
-    b.scheduler.validate()
+    validate_scheduler(b.scheduler)
     assert b.states() == "DDDD"
     assert [b.graph.execution_vertex(vertex).current_execution.attempt for vertex in range(4)] == [1, 0, 1, 0]
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 from flinkmagic.simulation.shuffle_environment import PartitionState
 from flinkmagic.simulation.simulated_task_executor import SimulatedTaskExecutor
 from flinkmagic.simulation.simulation import Simulation
@@ -29,11 +30,10 @@ class ClusterInvariants:
     def check(self) -> None:
         """Check everything that must hold at every instant."""
         scheduler = self._simulation.scheduler
-        if isinstance(scheduler, DefaultScheduler):
-            scheduler.validate()
-            for executor in self._cluster.executors.values():
-                self._check_executor(executor)
-                self._check_reads(executor, scheduler)
+        validate_scheduler(scheduler)
+        for executor in self._cluster.executors.values():
+            self._check_executor(executor)
+            self._check_reads(executor, scheduler)
         self._check_pool()
 
     def check_end(self) -> None:

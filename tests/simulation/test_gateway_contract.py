@@ -41,6 +41,7 @@ class Harness:
     """An executor with nine slots, a master that accepts all of them, and times by behaviour."""
 
     partition_request_timeout_ms = 1_000.0
+    initialization_ms = 20.0
 
     def __init__(self) -> None:
         self.news: list[TaskExecutionStateTransition] = []
@@ -56,9 +57,9 @@ class Harness:
             main_thread=self.main_thread,
             channel=lambda: Channel(self.main_thread, clock.now_ms, 1.0, chance),
             shuffle=ShuffleEnvironment(),
-            times=self,
+            times=self,  # type: ignore[arg-type]
             find_job_master=lambda _job_id: self,  # type: ignore[arg-type, return-value]
-            find_resource_manager=lambda: self,  # type: ignore[arg-type, return-value]
+            resource_manager=self,  # type: ignore[arg-type]
             slot_of_allocation={},
         )
 
@@ -82,9 +83,6 @@ class Harness:
         self.heartbeats += 1
 
     # The times: a task's subtask number is the number of its behaviour.
-
-    def initialization_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
-        return 20.0
 
     def work_ms(self, descriptor: TaskDeploymentDescriptor) -> float:
         return float("inf") if self._behaviours[descriptor.attempt_id.subtask] == "hang" else 100.0

@@ -30,7 +30,7 @@ from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.scheduler_ng import ExecutionGraphInfo
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -89,23 +89,3 @@ class ResourceManagerGateway(Protocol):
     def disconnect_job_master(self, job_id: str) -> None:
         """Forget a job: it needs nothing any more."""
         ...
-
-
-class TaskExecutorsResourceManagerGateway(ResourceManagerGateway, Protocol):
-    """The resource manager, also as executors see it that register by themselves."""
-
-    def register_task_executor(self, resource_id: str, gateway: ManagedTaskExecutorGateway, slots: int) -> None:
-        """Register an executor and its free slots."""
-        ...
-
-    def notify_slot_available(self, resource_id: str, slot_index: int) -> None:
-        """Record that a slot of an executor is free again."""
-        ...
-
-    def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Record an executor's sign of life."""
-        ...
-
-    def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
-        """Remove an executor that is gone."""
-        ...

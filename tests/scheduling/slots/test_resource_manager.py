@@ -206,14 +206,14 @@ class Job(Cluster):
         self.ended: list[JobStatus] = []
         graph = build_execution_graph(job_graph)  # type: ignore[arg-type]
         factory = DefaultSlotPoolServiceSchedulerFactory(
-            graph, self.main_thread, self.clock, self.log,
-            lambda graph, provider, listeners, log: DefaultScheduler(
+            self.main_thread, self.clock, self.log,
+            lambda provider, listeners: DefaultScheduler(
                 graph,
                 main_thread=self.main_thread,
                 clock=self.clock,
                 slot_provider=provider,
                 listeners=listeners,
-                event_log=log,
+                event_log=self.log,
             ),
             **options,  # type: ignore[arg-type]
         )  # fmt: skip
