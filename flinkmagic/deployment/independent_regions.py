@@ -17,7 +17,7 @@ class FinishIndependentRegions:
     Flink fails a job at the first failure that may not be restarted, and cancels everything. A notebook's job often has
     several sinks, and the intact ones are wanted. So if the strategy behind this one refuses a restart, this one grants
     it, with a wait that never ends: what failed and what depends on it stays where it is, the rest continues. When
-    nothing is left that could run, the deployment calls `give_up` and fails the job for good.
+    nothing is left that could run, the deployment sets `has_given_up` and fails the job for good.
 
     Tasks that Spark ended together with the stage of a failed one count as part of that failure.
 
@@ -30,19 +30,11 @@ class FinishIndependentRegions:
     def __init__(self, strategy: RestartBackoffTimeStrategy | None, clock: Clock) -> None:
         self._strategy = strategy or NoRestartBackoffTimeStrategy()
         self._clock = clock
-        self._given_up = False
+        self.has_given_up = False
+        """Whether no further restart is granted; the deployment sets it."""
         self._restart_due_ms = float("-inf")
         self.fatal_cause: BaseException | None = None
         """The first failure that may not be restarted; after it nothing is restarted."""
-
-    def give_up(self) -> None:
-        """Grant no further restart."""
-        self._given_up = True
-
-    @property
-    def has_given_up(self) -> bool:
-        """Whether `give_up` was called."""
-        return self._given_up
 
     @property
     def restart_due_in_ms(self) -> float:
@@ -51,7 +43,7 @@ class FinishIndependentRegions:
 
     def notify_failure(self, cause: BaseException) -> bool:
         """Count a failure."""
-        if isinstance(cause, StageAbortedError) and not self._given_up:
+        if isinstance(cause, StageAbortedError) and not self.has_given_up:
             return False
         is_new = self._strategy.notify_failure(cause)
         if self.fatal_cause is None and not self._strategy.can_restart():
@@ -60,7 +52,7 @@ class FinishIndependentRegions:
 
     def can_restart(self) -> bool:
         """Return True, until it has given up."""
-        return not self._given_up
+        return not self.has_given_up
 
     def backoff_ms(self) -> float:
         """Return the wait before a real restart; `HELD_MS` if there will be none."""

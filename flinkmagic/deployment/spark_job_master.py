@@ -114,13 +114,13 @@ class SparkJobMaster(JobMaster):
     def fail(self, error: BaseException) -> None:
         """End the job for good, for a reason that concerns no single task."""
         if not self.scheduler.job_status.is_terminal:
-            self._endgame.give_up()
+            self._endgame.has_given_up = True
             self.scheduler.handle_global_failure(error)
 
     def lose_session(self, cause: BaseException) -> None:
         """End the job because Spark is gone: nothing runs any more, and no news will come."""
         if not self.scheduler.job_status.is_terminal:
-            self._endgame.give_up()
+            self._endgame.has_given_up = True
             self.drive.tell(SessionLost(cause))
 
     def _on_idle(self) -> None:
@@ -132,5 +132,5 @@ class SparkJobMaster(JobMaster):
             if wait_ms > 0:
                 self._main_thread.schedule(self._on_idle, wait_ms + 1.0)
             else:
-                self._endgame.give_up()
+                self._endgame.has_given_up = True
                 self.scheduler.handle_global_failure(self._endgame.fatal_cause)

@@ -69,7 +69,7 @@ class JobMaster:
     ) -> None:
         heartbeat = heartbeat or HeartbeatOptions()
         self.execution_graph = execution_graph
-        self._event_log = event_log
+        self.event_log = event_log
         self._main_thread = main_thread
         self._resource_manager = resource_manager
         self._is_registered = False
@@ -87,11 +87,6 @@ class JobMaster:
     def job_id(self) -> str:
         """The job."""
         return self.execution_graph.job_id
-
-    @property
-    def event_log(self) -> JobEventLog:
-        """The job's."""
-        return self._event_log
 
     def recover(self) -> None:
         """Take over what was done before, if anything was."""
@@ -128,7 +123,7 @@ class JobMaster:
 
     def notify_not_enough_resources(self, acquired: int) -> None:
         """Handle the news that the resource manager has no more than `acquired` slots for this job."""
-        self._event_log.add("job master", f"hears that there are no more than {acquired} slots for it")
+        self.event_log.add("job master", f"hears that there are no more than {acquired} slots for it")
         self.slot_pool.notify_not_enough_resources(acquired)
 
     # -- task executors --------------------------------------------------------------------------------
@@ -139,7 +134,7 @@ class JobMaster:
             return
         if resource_id in self._task_managers:
             self.disconnect_task_manager(resource_id, TaskExecutorLostError(resource_id, "it registered again"))
-        self._event_log.add("job master", f"{resource_id} registers")
+        self.event_log.add("job master", f"{resource_id} registers")
         self._task_managers[resource_id] = gateway
         self._heartbeats.monitor(resource_id, lambda: gateway.heartbeat_from_job_manager(self.job_id))
 

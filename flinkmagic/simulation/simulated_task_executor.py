@@ -57,7 +57,7 @@ class SimulatedTaskExecutor:
         resource_manager: ResourceManager,
         slot_of_allocation: dict[str, int],
     ) -> None:
-        self._resource_id = resource_id
+        self.resource_id = resource_id
         self.slots: list[_Slot | None] = [None] * n_slots
         self.tasks: dict[ExecutionAttemptID, SimulatedTask] = {}
         self.is_alive = True
@@ -70,15 +70,10 @@ class SimulatedTaskExecutor:
         self._resource_manager = resource_manager
         self._slot_of_allocation = slot_of_allocation
 
-    @property
-    def resource_id(self) -> str:
-        """Its name."""
-        return self._resource_id
-
     def start(self) -> None:
         """Register with the resource manager."""
         slots = len(self.slots)
-        self._say(lambda: self._resource_manager.register_task_executor(self._resource_id, self, slots))
+        self._say(lambda: self._resource_manager.register_task_executor(self.resource_id, self, slots))
 
     def die(self) -> None:
         """Stop receiving, sending and working; what is stored here is gone."""
@@ -95,7 +90,7 @@ class SimulatedTaskExecutor:
         """
         self.is_alive = False
         self._inbox.is_closed = self._outbox.is_closed = True
-        self._shuffle.lose(self._shuffle.held_by(self._resource_id))
+        self._shuffle.lose(self._shuffle.held_by(self.resource_id))
 
     # -- what it receives (the gateway) ----------------------------------------------------------------
 
@@ -107,15 +102,13 @@ class SimulatedTaskExecutor:
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
         partitions = list(partition_ids)
-        self._inbox.send(lambda: self._shuffle.release(partitions, self._resource_id))
+        self._inbox.send(lambda: self._shuffle.release(partitions, self.resource_id))
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
-        self._inbox.send(lambda: self._tell_master(job_id, lambda m: m.heartbeat_from_task_manager(self._resource_id)))
+        self._inbox.send(lambda: self._tell_master(job_id, lambda m: m.heartbeat_from_task_manager(self.resource_id)))
 
     def heartbeat_from_resource_manager(self) -> None:
-        def answer() -> None:
-            self._resource_manager.heartbeat_from_task_manager(self._resource_id)
-
+        answer = partial(self._resource_manager.heartbeat_from_task_manager, self.resource_id)
         self._inbox.send(lambda: self._say(answer))
 
     def request_slot(self, slot_index: int, job_id: str, allocation_id: str) -> None:
@@ -133,8 +126,8 @@ class SimulatedTaskExecutor:
         self._slot_of_allocation[allocation_id] = slot_index
 
         def offer(master: JobMasterGateway) -> None:
-            master.register_task_manager(self._resource_id, self)
-            accepted = master.offer_slots(self._resource_id, [SlotOffer(allocation_id, slot_index)])
+            master.register_task_manager(self.resource_id, self)
+            accepted = master.offer_slots(self.resource_id, [SlotOffer(allocation_id, slot_index)])
             self._inbox.send(lambda: self._offered(allocation_id, bool(accepted)))
 
         self._tell_master(job_id, offer, lambda: self._inbox.send(lambda: self._free(allocation_id)))
@@ -151,18 +144,15 @@ class SimulatedTaskExecutor:
             if slot is not None and slot.allocation_id == allocation_id:
                 self.slots[slot_index] = None
                 self._fail_tasks_in(allocation_id, "it was taken back")
-                self._say(partial(self._slot_is_free, slot_index))
-
-    def _slot_is_free(self, slot_index: int) -> None:
-        self._resource_manager.notify_slot_available(self._resource_id, slot_index)
+                self._say(partial(self._resource_manager.notify_slot_available, self.resource_id, slot_index))
 
     def lose_slot(self, slot_index: int) -> bool:
         """Lose a slot by a fault, and tell the job's master; False if it was not in use."""
         slot = self.slots[slot_index]
         if slot is None or not slot.is_active:
             return False
-        error = SlotLostError(slot.allocation_id, self._resource_id, "it broke")
-        self._tell_master(slot.job_id, lambda m: m.fail_slot(self._resource_id, slot.allocation_id, error))
+        error = SlotLostError(slot.allocation_id, self.resource_id, "it broke")
+        self._tell_master(slot.job_id, lambda m: m.fail_slot(self.resource_id, slot.allocation_id, error))
         self._free(slot.allocation_id)
         return True
 
@@ -172,19 +162,19 @@ class SimulatedTaskExecutor:
     def _fail_tasks_in(self, allocation_id: str, reason: str) -> None:
         for task in list(self.tasks.values()):
             if task.descriptor.allocation_id == allocation_id:
-                task.fail(SlotLostError(allocation_id, self._resource_id, reason))
+                task.fail(SlotLostError(allocation_id, self.resource_id, reason))
 
     # -- tasks -------------------------------------------------------------------------------------------
 
     def _submit(self, descriptor: TaskDeploymentDescriptor) -> None:
         slot = self._slot(descriptor.allocation_id)
         if slot is None:
-            error = SlotLostError(descriptor.allocation_id, self._resource_id, "there is no such slot")
+            error = SlotLostError(descriptor.allocation_id, self.resource_id, "there is no such slot")
             self._report(descriptor, ExecutionState.FAILED, error)
             return
         slot.is_active = True
         task = SimulatedTask(
-            descriptor, self._resource_id, self._main_thread, self._shuffle, self._times, self._task_changed
+            descriptor, self.resource_id, self._main_thread, self._shuffle, self._times, self._task_changed
         )
         self.tasks[descriptor.attempt_id] = task
         task.start()

@@ -333,13 +333,9 @@ class SparkTaskExecutorGateway:
     """
 
     def __init__(self, resource_id: str, drive: BoardDrive) -> None:
-        self._resource_id = resource_id
-        self._drive = drive
-
-    @property
-    def resource_id(self) -> str:
+        self.resource_id = resource_id
         """Spark's id of the executor."""
-        return self._resource_id
+        self._drive = drive
 
     def submit_task(self, descriptor: TaskDeploymentDescriptor) -> None:
         """Bind an execution to the task that Spark has launched."""
@@ -357,7 +353,7 @@ class SparkTaskExecutorGateway:
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
         """Answer with a sign of life if Spark still has the executor."""
-        self._drive.heartbeat(self._resource_id)
+        self._drive.heartbeat(self.resource_id)
 
 
 class StageDrive(BoardDrive):

@@ -40,13 +40,8 @@ class FileSystemHaServices:
     """Keeps jobs in a folder, which is made if needed: a journal and a lock for each."""
 
     def __init__(self, folder: Path) -> None:
-        self._store = JobGraphStore(folder)
-
-    @property
-    def job_graph_store(self) -> JobGraphStore:
-        """Where jobs are kept."""
-        return self._store
+        self.job_graph_store = JobGraphStore(folder)
 
     def job_manager_leader_election(self, job_id: str) -> LeaderElection:
         """Make an election by the lock of the job's file."""
-        return FileLockLeaderElection(self._store.lock_path(job_id))
+        return FileLockLeaderElection(self.job_graph_store.lock_path(job_id))
