@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors.scheduling import SlotLostError, TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.heartbeat import HeartbeatManager
+from flinkmagic.scheduling.heartbeat import HeartbeatManager, HeartbeatOptions
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
     from flinkmagic.scheduling.default_scheduler import DefaultScheduler, RecoveredJob
     from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
     from flinkmagic.scheduling.job_status import JobStatus
-
-
-@dataclass(frozen=True)
-class HeartbeatOptions:
-    """Flink's `heartbeat.interval` and `heartbeat.timeout`."""
-
-    interval_ms: float = 10_000.0
-    timeout_ms: float = 50_000.0
 
 
 class JobMaster:
@@ -67,7 +58,6 @@ class JobMaster:
         listeners: Sequence[JobListener] = (),
         on_over: Callable[[ExecutionGraphInfo], None] = lambda _info: None,
     ) -> None:
-        heartbeat = heartbeat or HeartbeatOptions()
         self.execution_graph = execution_graph
         self.event_log = event_log
         self._main_thread = main_thread
@@ -77,9 +67,7 @@ class JobMaster:
         self._on_over = on_over
         self.recovered: RecoveredJob | None = None
         """What earlier jobs, or a former leader, have done: see `recover`."""
-        self._heartbeats = HeartbeatManager(
-            clock, main_thread, heartbeat.interval_ms, heartbeat.timeout_ms, self._on_silent_executor
-        )
+        self._heartbeats = HeartbeatManager(clock, main_thread, heartbeat, self.disconnect_task_manager)
         self.slot_pool: SlotPoolService = factory.create_slot_pool_service(self._declare)
         self.scheduler: DefaultScheduler = factory.create_scheduler(self.slot_pool, (*listeners, self))
 
@@ -165,10 +153,6 @@ class JobMaster:
         self._heartbeats.unmonitor(resource_id)
         if self.slot_pool.release_task_manager(resource_id, cause):
             self.scheduler.task_executor_lost(resource_id, cause)
-
-    def _on_silent_executor(self, resource_id: str) -> None:
-        reason = f"no sign of life for {self._heartbeats.timeout_ms:g} ms"
-        self.disconnect_task_manager(resource_id, TaskExecutorLostError(resource_id, reason))
 
     # -- the job (JobListener) -------------------------------------------------------------------------
 

@@ -9,9 +9,10 @@ from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.dispatcher import Dispatcher
+from flinkmagic.scheduling.heartbeat import HeartbeatOptions
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
-from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
+from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
@@ -46,14 +47,14 @@ class VirtualCluster:
         self._times = times
         self._options = options
         self._random = random.Random(f"network/{options.seed}")
+        self._heartbeat = HeartbeatOptions(options.heartbeat_interval_ms, options.heartbeat_timeout_ms)
         self.resource_manager = ResourceManager(
             clock=self.clock,
             main_thread=self.main_thread,
             event_log=self.event_log,
             evenly_spread=options.evenly_spread,
             start_up_ms=options.slot_timeout_ms,
-            heartbeat_interval_ms=options.heartbeat_interval_ms,
-            heartbeat_timeout_ms=options.heartbeat_timeout_ms,
+            heartbeat=self._heartbeat,
         )
 
     def add_job_master(
@@ -82,7 +83,7 @@ class VirtualCluster:
             factory=factory,
             resource_manager=self.resource_manager,
             event_log=self.event_log,
-            heartbeat=HeartbeatOptions(options.heartbeat_interval_ms, options.heartbeat_timeout_ms),
+            heartbeat=self._heartbeat,
             listeners=listeners,
             on_over=over,
         )

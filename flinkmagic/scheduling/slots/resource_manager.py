@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.heartbeat import HeartbeatManager
+from flinkmagic.scheduling.heartbeat import HeartbeatManager, HeartbeatOptions
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway, ManagedTaskExecutorGateway
@@ -29,7 +29,7 @@ class _TaskExecutor:
 class _Job:
     master: JobMasterGateway
     required: int = 0
-    refused: int | None = field(default=None)
+    refused: int | None = None
     """The requirement for which the master was already told that it cannot be met."""
 
 
@@ -56,8 +56,7 @@ class ResourceManager:
         event_log: JobEventLog,
         evenly_spread: bool = False,
         start_up_ms: float = 300_000.0,
-        heartbeat_interval_ms: float = 10_000.0,
-        heartbeat_timeout_ms: float = 50_000.0,
+        heartbeat: HeartbeatOptions | None = None,
     ) -> None:
         self._main_thread = main_thread
         self._event_log = event_log
@@ -66,9 +65,7 @@ class ResourceManager:
         self._jobs: dict[str, _Job] = {}
         self._allocation_numbers = itertools.count()
         self._is_started_up = False
-        self._heartbeats = HeartbeatManager(
-            clock, main_thread, heartbeat_interval_ms, heartbeat_timeout_ms, self._on_silent_executor
-        )
+        self._heartbeats = HeartbeatManager(clock, main_thread, heartbeat, self.disconnect_task_manager)
         main_thread.schedule(self._started_up, start_up_ms)
 
     @property
@@ -118,10 +115,6 @@ class ResourceManager:
             if job_id in self._jobs:
                 self._jobs[job_id].master.disconnect_task_manager(resource_id, cause)
         self._assign()
-
-    def _on_silent_executor(self, resource_id: str) -> None:
-        reason = f"no sign of life for {self._heartbeats.timeout_ms:g} ms"
-        self.disconnect_task_manager(resource_id, TaskExecutorLostError(resource_id, reason))
 
     # -- jobs ----------------------------------------------------------------------------------------------
 

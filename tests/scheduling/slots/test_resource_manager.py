@@ -12,9 +12,9 @@ from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
-from flinkmagic.scheduling.heartbeat import HeartbeatManager
+from flinkmagic.scheduling.heartbeat import HeartbeatManager, HeartbeatOptions
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_master import HeartbeatOptions, JobMaster
+from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.slot_pool_service import DefaultSlotPoolServiceSchedulerFactory
@@ -86,7 +86,7 @@ class Cluster:
         self.clock = ManualClock()
         self.main_thread = ManualMainThreadExecutor(self.clock)
         self.log = JobEventLog(self.clock)
-        settings = {"start_up_ms": 1_000.0, "heartbeat_interval_ms": 100.0, "heartbeat_timeout_ms": 500.0, **options}
+        settings = {"start_up_ms": 1_000.0, "heartbeat": HeartbeatOptions(100.0, 500.0), **options}
         self.manager = ResourceManager(
             clock=self.clock,
             main_thread=self.main_thread,
@@ -184,15 +184,17 @@ def test_an_executor_that_registers_again_replaces_itself() -> None:
 def test_heartbeats_are_asked_for_and_their_absence_is_noticed_once() -> None:
     clock = ManualClock()
     main_thread = ManualMainThreadExecutor(clock)
-    silent: list[str] = []
+    silent: list[tuple[str, BaseException]] = []
     asked: list[float] = []
-    heartbeats = HeartbeatManager(clock, main_thread, 10.0, 35.0, silent.append)
+    heartbeats = HeartbeatManager(clock, main_thread, HeartbeatOptions(10.0, 35.0), lambda *lost: silent.append(lost))
     heartbeats.monitor("target", lambda: asked.append(clock.now_ms()))
     run_until(main_thread, 20.0)
     heartbeats.heard_from("target")
     run_until(main_thread, 200.0)
     assert asked == [10.0, 20.0, 30.0, 40.0, 50.0]
-    assert silent == ["target"]
+    assert [(target, str(cause)) for target, cause in silent] == [
+        ("target", str(TaskExecutorLostError("target", "no sign of life for 35 ms")))
+    ]
     heartbeats.heard_from("target")  # too late
     assert main_thread.next_due_ms == float("inf")
 
