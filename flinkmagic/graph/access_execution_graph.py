@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeVar
 
 import numpy as np
@@ -13,12 +13,7 @@ from flinkmagic.graph.execution import Execution, ExecutionAttemptID, ExecutionV
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import STATES, ExecutionState
 from flinkmagic.graph.execution_topology import ExecutionTopology
-from flinkmagic.graph.intermediate_result import (
-    Connection,
-    ConsumedPartitionGroup,
-    ExecutionEdge,
-    IntermediateResult,
-)
+from flinkmagic.graph.intermediate_result import Connection, ConsumedPartitionGroup, IntermediateResult
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.pipelined_region import PipelinedRegions
 
@@ -240,14 +235,6 @@ class AccessExecutionGraph:
     def group(self, group_id: int) -> ConsumedPartitionGroup:
         """Return a group by its global index; the same object each time."""
         return self._topology.group(group_id)
-
-    def execution_edges(self, index: int) -> Iterator[ExecutionEdge]:
-        """Yield the edges by which a vertex reads; made on demand."""
-        job_vertex = self.job_vertex_of(index)
-        subtask = index - job_vertex.first
-        for connection, group in zip(job_vertex.inputs, self.consumed_partition_groups(index), strict=True):
-            for partition in group.partitions:
-                yield ExecutionEdge(partition, index, connection.input_index, connection.subpartition_of(subtask))
 
 
 def _frozen(column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:

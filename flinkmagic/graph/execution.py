@@ -11,14 +11,6 @@ from flinkmagic.graph.execution_state import ExecutionState
 if TYPE_CHECKING:
     from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
     from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-    from flinkmagic.graph.intermediate_result import ConsumedPartitionGroup, ExecutionEdge
-
-
-class ExecutionVertexID(NamedTuple):
-    """A subtask of a job vertex. Mirrors ``ExecutionVertexID``."""
-
-    job_vertex_id: str
-    subtask: int
 
 
 class ExecutionAttemptID(NamedTuple):
@@ -69,11 +61,6 @@ class ExecutionVertex:
         self.subtask = index - job_vertex.first
 
     @property
-    def id(self) -> ExecutionVertexID:
-        """The job vertex's id and the subtask."""
-        return ExecutionVertexID(self.job_vertex.id, self.subtask)
-
-    @property
     def task_name(self) -> str:
         """Its display name: ``Map (3/8)``."""
         return self.job_vertex.task_name(self.subtask)
@@ -97,16 +84,6 @@ class ExecutionVertex:
     def prior_executions(self) -> tuple[Execution, ...]:
         """The attempts before it that are kept, oldest first."""
         return self.graph.prior_executions(self.index)
-
-    @property
-    def consumed_partition_groups(self) -> list[ConsumedPartitionGroup]:
-        """What it reads, input by input."""
-        return self.graph.consumed_partition_groups(self.index)
-
-    @property
-    def inputs(self) -> list[ExecutionEdge]:
-        """What it reads, edge by edge: made on demand."""
-        return list(self.graph.execution_edges(self.index))
 
     def __repr__(self) -> str:
         return f"ExecutionVertex({self.task_name_with_attempt}, {self.state.name})"

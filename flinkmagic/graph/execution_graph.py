@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from flinkmagic.errors.scheduling import IllegalStateTransitionError
 from flinkmagic.graph.access_execution_graph import NO_NAME, AccessExecutionGraph, Columns
-from flinkmagic.graph.execution import Execution, ExecutionAttemptID, ExecutionVertex, ExecutionVertexID
+from flinkmagic.graph.execution import Execution, ExecutionAttemptID, ExecutionVertex
 from flinkmagic.graph.execution_state import ALLOWED, ALLOWED_IN_RECOVERY, ExecutionState
 from flinkmagic.graph.execution_topology import ExecutionTopology
 from flinkmagic.graph.job_graph import JobGraph
@@ -23,7 +23,6 @@ __all__ = [
     "ExecutionAttemptID",
     "ExecutionGraph",
     "ExecutionVertex",
-    "ExecutionVertexID",
     "build_execution_graph",
 ]
 
@@ -42,12 +41,9 @@ class ArchivedExecutionGraph(AccessExecutionGraph):
 class ExecutionGraph(AccessExecutionGraph):
     """The live graph. Its state is changed on the scheduler's thread only, through the methods here."""
 
-    def __init__(
-        self, job_graph: JobGraph, at_ms: float = 0.0, max_prior_executions: int = MAX_PRIOR_EXECUTIONS
-    ) -> None:
+    def __init__(self, job_graph: JobGraph, at_ms: float = 0.0) -> None:
         topology = ExecutionTopology(job_graph)
         super().__init__(topology, Columns(topology.n_vertices, at_ms))
-        self._max_prior_executions = max_prior_executions
 
     def transition(
         self,
@@ -112,7 +108,7 @@ class ExecutionGraph(AccessExecutionGraph):
         """Move a vertex's current execution to the prior ones and begin a new one, in CREATED."""
         columns = self._columns
         priors = (*columns.priors.get(index, ()), self.current_execution(index))
-        columns.priors[index] = priors[len(priors) - min(len(priors), self._max_prior_executions) :]
+        columns.priors[index] = priors[-MAX_PRIOR_EXECUTIONS:]
         created = self._column_of(_CREATED)
         for column in columns.timestamps.values():
             column[index] = np.nan
@@ -145,21 +141,17 @@ class ExecutionGraph(AccessExecutionGraph):
         return ArchivedExecutionGraph(self._topology, self._columns.copy())
 
 
-def build_execution_graph(
-    job_graph: JobGraph, at_ms: float = 0.0, *, max_prior_executions: int = MAX_PRIOR_EXECUTIONS
-) -> ExecutionGraph:
+def build_execution_graph(job_graph: JobGraph, at_ms: float = 0.0) -> ExecutionGraph:
     """Make the ExecutionGraph of a job. Mirrors ``DefaultExecutionGraphBuilder``.
 
     Parameters
     ----------
     at_ms : float
         When the executions enter CREATED, in milliseconds.
-    max_prior_executions : int
-        How many earlier attempts of each subtask are kept (``jobmanager.execution.attempts-history-size``).
 
     Raises
     ------
     ExecutionGraphRefusedError
         If Flink refuses the job too.
     """
-    return ExecutionGraph(job_graph, at_ms, max_prior_executions)
+    return ExecutionGraph(job_graph, at_ms)

@@ -164,12 +164,3 @@ class ConsumedPartitionGroup(NamedTuple):
         """The execution vertices that make the partitions."""
         offset = self.result.producer.first - self.result.first_partition
         return range(self.partitions.start + offset, self.partitions.stop + offset)
-
-
-class ExecutionEdge(NamedTuple):
-    """One consumer reading one partition: a view made on demand and stored nowhere. From Flink up to 1.12."""
-
-    partition: int
-    consumer: int
-    input_index: int
-    subpartition: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings, ScheduleMode
@@ -12,13 +11,6 @@ from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
 from flinkmagic.graph.stream_config import StreamConfig
 from flinkmagic.graph.stream_graph import Invokable, StreamEdge, StreamNode
-
-
-class OperatorIDPair(NamedTuple):
-    """An operator's id and the alternative one that the user set by hash. Mirrors ``OperatorIDPair``."""
-
-    generated: str
-    user_defined: str | None
 
 
 class SlotSharingGroup:
@@ -60,8 +52,8 @@ class JobVertex:
         The chain in the order of ``JobVertex.getOperatorIDs``: last operator first, then upstream; chained inputs last.
     configs : dict of int to StreamConfig
         By node id; Flink's vertex configuration and its chained configs.
-    operator_ids : tuple of OperatorIDPair
-        In the order of ``operators``.
+    operator_ids : tuple of str
+        In the order of ``operators``, 32 hexadecimal digits each.
     invokable : Invokable
         The kind of task.
     """
@@ -88,7 +80,7 @@ class JobVertex:
         name: str,
         head: StreamNode,
         operators: tuple[StreamNode, ...],
-        operator_ids: tuple[OperatorIDPair, ...],
+        operator_ids: tuple[str, ...],
         configs: dict[int, StreamConfig],
     ) -> None:
         self.id = id

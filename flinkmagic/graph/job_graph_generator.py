@@ -26,7 +26,6 @@ from flinkmagic.graph.job_graph import (
     IntermediateDataSet,
     JobGraph,
     JobVertex,
-    OperatorIDPair,
     SlotSharingGroup,
 )
 from flinkmagic.graph.partitioner import StreamPartitioner
@@ -185,7 +184,7 @@ class _JobGraphGenerator:
             self._chained_name(info),
             start,
             tuple(info.operators),
-            tuple(OperatorIDPair(self._hashes[node.id].hex(), node.uid_hash) for node in info.operators),
+            tuple(self._hashes[node.id].hex() for node in info.operators),
             info.configs,
         )
         self._vertices[start.id] = vertex

@@ -61,9 +61,9 @@ def report_stream_graph(graph: StreamGraph, job_graph: JobGraph | None = None) -
     section["iterations"] = [[head.label, tail.label] for head, tail in graph.iterations]
     if job_graph is not None:
         section["operator_ids"] = {
-            str(node.label): pair.generated
+            str(node.label): operator_id
             for vertex in job_graph.vertices_in_topological_order()
-            for node, pair in zip(vertex.operators, vertex.operator_ids, strict=True)
+            for node, operator_id in zip(vertex.operators, vertex.operator_ids, strict=True)
         }
     return section
 

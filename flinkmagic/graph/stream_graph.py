@@ -48,7 +48,6 @@ class StreamNode:
         "in_edges",
         "invokable",
         "iteration_id",
-        "iteration_wait_time_ms",
         "max_parallelism",
         "metadata",
         "name",
@@ -57,7 +56,6 @@ class StreamNode:
         "parallelism",
         "slot_sharing_group",
         "uid",
-        "uid_hash",
     )
 
     def __init__(
@@ -79,12 +77,10 @@ class StreamNode:
         self.co_location_group = co_location_group
         self.chaining_strategy: ChainingStrategy | None = None
         self.uid: str | None = None
-        self.uid_hash: str | None = None
         self.description: str | None = None
         self.metadata: Mapping[str, Any] | None = None
         self.operator_factory: object | None = None
         self.iteration_id: int | None = None
-        self.iteration_wait_time_ms: int | None = None
         self.consumed_dataset_id: str | None = None
         self.in_edges: list[StreamEdge] = []
         self.out_edges: list[StreamEdge] = []

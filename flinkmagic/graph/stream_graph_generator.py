@@ -235,7 +235,6 @@ class StreamGraphGenerator:
         )
         node.chaining_strategy = operator.chaining_strategy
         node.uid = operator.uid
-        node.uid_hash = operator.uid_hash
         node.description = operator.description
         node.metadata = operator.metadata
         node.operator_factory = operator.operator_factory
@@ -353,7 +352,6 @@ class StreamGraphGenerator:
                 self._iteration_ids, name, invokable, parallelism, max_parallelism, None, co_location_group
             )
             node.iteration_id = feedback.id
-            node.iteration_wait_time_ms = feedback.wait_time_ms
             node.description = feedback.description
             node.metadata = feedback.metadata
             self._graph.add_node(node)

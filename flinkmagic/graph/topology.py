@@ -46,8 +46,8 @@ Document = Mapping[str, Any]
 _Make = Callable[[Document, Sequence[Transformation], dict[str, Any]], Transformation]
 
 _COMMON = (
-    "parallelism", "max_parallelism", "slot_sharing_group", "co_location_group", "uid", "uid_hash",
-    "managed_memory_weights", "description", "metadata", "name",
+    "parallelism", "max_parallelism", "slot_sharing_group", "co_location_group", "uid", "description",
+    "metadata", "name",
 )  # fmt: skip
 
 _MAKERS: dict[str, _Make] = {
@@ -71,12 +71,8 @@ _MAKERS: dict[str, _Make] = {
     ),
     "split": lambda t, inputs, common: SplitTransformation(inputs[0], **common),
     "select": lambda t, inputs, common: SelectTransformation(inputs[0], t["selected_names"], **common),
-    "feedback": lambda t, inputs, common: FeedbackTransformation(
-        inputs[0], wait_time_ms=t.get("wait_time_ms") or 0, **common
-    ),
-    "co_feedback": lambda t, inputs, common: CoFeedbackTransformation(
-        wait_time_ms=t.get("wait_time_ms") or 0, **common
-    ),
+    "feedback": lambda t, inputs, common: FeedbackTransformation(inputs[0], **common),
+    "co_feedback": lambda t, inputs, common: CoFeedbackTransformation(**common),
 }
 _REGISTERED = (OneInputTransformation, TwoInputTransformation, MultipleInputTransformation, SinkTransformation)
 

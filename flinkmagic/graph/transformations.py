@@ -43,11 +43,6 @@ class Transformation:
         Upper bound of rescaling, 1 to 32768; ``None`` is the environment's, if it has one.
     slot_sharing_group, co_location_group, chaining_strategy, uid
         As in Flink.
-    uid_hash : str, optional
-        Alternative operator id, 32 hexadecimal digits (Flink's ``setUidHash``); informative.
-    managed_memory_weights : Mapping of str to int, optional
-        Weights by use case (``OPERATOR``, ``STATE_BACKEND``, ``PYTHON``). A topology may give them; no graph has them:
-        Spark's memory is no slot's, and the simulated cluster has none.
     description : str, optional
         A label for readers (Flink's ``setDescription``).
     metadata : Mapping, optional
@@ -62,7 +57,6 @@ class Transformation:
         "description",
         "id",
         "inputs",
-        "managed_memory_weights",
         "max_parallelism",
         "metadata",
         "name",
@@ -71,7 +65,6 @@ class Transformation:
         "parallelism",
         "slot_sharing_group",
         "uid",
-        "uid_hash",
     )
 
     default_chaining_strategy: ClassVar[ChainingStrategy | None] = None
@@ -90,8 +83,6 @@ class Transformation:
         co_location_group: str | None = None,
         chaining_strategy: ChainingStrategy | None = None,
         uid: str | None = None,
-        uid_hash: str | None = None,
-        managed_memory_weights: Mapping[str, int] | None = None,
         description: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         operator_factory: object | None = None,
@@ -110,8 +101,6 @@ class Transformation:
         self.co_location_group = co_location_group
         self.chaining_strategy = chaining_strategy or self.default_chaining_strategy
         self.uid = uid
-        self.uid_hash = uid_hash
-        self.managed_memory_weights = managed_memory_weights
         self.description = description
         self.metadata = metadata
         self.operator_factory = operator_factory
@@ -330,19 +319,12 @@ class SelectTransformation(_OfOneStream):
 
 
 class FeedbackTransformation(_OfOneStream):
-    """A stream with the streams that are fed back into it: an iteration. Mirrors ``FeedbackTransformation``.
+    """A stream with the streams that are fed back into it: an iteration. Mirrors ``FeedbackTransformation``."""
 
-    Parameters
-    ----------
-    wait_time_ms : int
-        How long the head waits for a record before it ends; 0 means forever.
-    """
+    __slots__ = ("feedback_edges",)
 
-    __slots__ = ("feedback_edges", "wait_time_ms")
-
-    def __init__(self, input: Transformation, name: str = "Feedback", *, wait_time_ms: int = 0, **common: Any) -> None:
+    def __init__(self, input: Transformation, name: str = "Feedback", **common: Any) -> None:
         super().__init__(input, name, **common)
-        self.wait_time_ms = wait_time_ms
         self.feedback_edges: list[Transformation] = []
 
     def add_feedback_edge(self, edge: Transformation) -> None:
@@ -353,11 +335,10 @@ class FeedbackTransformation(_OfOneStream):
 class CoFeedbackTransformation(Transformation):
     """The feedback side of a two-input operator's iteration. Mirrors ``CoFeedbackTransformation``."""
 
-    __slots__ = ("feedback_edges", "wait_time_ms")
+    __slots__ = ("feedback_edges",)
 
-    def __init__(self, name: str = "CoFeedback", *, wait_time_ms: int = 0, **common: Any) -> None:
+    def __init__(self, name: str = "CoFeedback", **common: Any) -> None:
         super().__init__(name, **common)
-        self.wait_time_ms = wait_time_ms
         self.feedback_edges: list[Transformation] = []
 
     def add_feedback_edge(self, edge: Transformation) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from flinkmagic.errors import graph as errors
 from flinkmagic.errors.scheduling import IllegalStateTransitionError
-from flinkmagic.graph.execution import ExecutionAttemptID, ExecutionVertexID
+from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_graph import MAX_PRIOR_EXECUTIONS, ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_job_vertex import default_max_parallelism
 from flinkmagic.graph.execution_state import ExecutionState
@@ -46,7 +46,6 @@ def test_vertices_have_global_indices_in_topological_order(graph: ExecutionGraph
     assert [graph.execution_vertex(index).task_name for index in range(5)] == [
         "Source: Read (1/3)", "Source: Read (2/3)", "Source: Read (3/3)", "Sink: Write (1/2)", "Sink: Write (2/2)",
     ]  # fmt: skip
-    assert graph.execution_vertex(4).id == ExecutionVertexID(write.id, 1)
     assert graph.job_vertex_by_id(write.id) is write
     with pytest.raises(IndexError, match="5 execution vertices, no number 5"):
         graph.execution_vertex(5)
@@ -134,14 +133,6 @@ def test_only_the_latest_prior_executions_are_kept(graph: ExecutionGraph) -> Non
         graph.reset_for_new_execution(0, float(attempt))
     kept = graph.execution_vertex(0).prior_executions
     assert [execution.attempt for execution in kept] == list(range(3, MAX_PRIOR_EXECUTIONS + 3))
-
-
-@pytest.mark.parametrize("kept", [0, 1, 3])
-def test_how_many_prior_executions_are_kept_can_be_chosen(graph: ExecutionGraph, kept: int) -> None:
-    own = build_execution_graph(graph.job_graph, max_prior_executions=kept)
-    for attempt in range(5):
-        own.reset_for_new_execution(0, float(attempt))
-    assert [execution.attempt for execution in own.execution_vertex(0).prior_executions] == list(range(5 - kept, 5))
 
 
 def test_resources_and_slots_are_named_per_execution(graph: ExecutionGraph) -> None:

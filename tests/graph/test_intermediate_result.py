@@ -85,9 +85,3 @@ def test_groups_are_shared_objects_seen_from_both_sides(connect: Connect) -> Non
     assert (of_last.partitions, of_last.producers, of_last.consumers) == (range(1, 2), range(1, 2), range(5, 8))
     (seen_by_producer,) = consumer_groups(graph, 1)
     assert seen_by_producer is of_last
-
-
-def test_edges_are_made_on_demand(connect: Connect) -> None:
-    graph, _ = connect(3, 2, PartitionerKind.HASH)
-    edges = graph.execution_vertex(4).inputs
-    assert [(edge.partition, edge.consumer, edge.subpartition) for edge in edges] == [(0, 4, 1), (1, 4, 1), (2, 4, 1)]

@@ -52,7 +52,7 @@ def test_names_nest_and_chains_are_listed_tail_first(job_graph: JobGraphOf) -> N
     assert sorted(c.node.name for c in vertex.configs.values() if not c.chained_outputs) == ["Sink: d", "b"]
     assert vertex.invokable is Invokable.SOURCE
     assert vertex.tail.name == "b"
-    assert vertex.id == vertex.operator_ids[-1].generated
+    assert vertex.id == vertex.operator_ids[-1]
 
 
 def test_vertices_are_made_consumers_first_and_ordered_producers_first(job_graph: JobGraphOf) -> None:

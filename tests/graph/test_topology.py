@@ -55,10 +55,9 @@ def test_every_field_is_taken_over() -> None:
     assert not environment.config.chaining
     assert environment.config.batch_shuffle_mode.value == "ALL_EXCHANGES_HYBRID_FULL"
     count = environment.transformations[0]
-    assert (count.parallelism, count.max_parallelism, count.uid, count.uid_hash) == (2, 9, "u", "ab" * 16)
+    assert (count.parallelism, count.max_parallelism, count.uid, count.metadata) == (2, 9, "u", {"line": 7.5})
     assert (count.slot_sharing_group, count.co_location_group, count.description) == ("g", "k", "d")
     assert count.chaining_strategy is ChainingStrategy.NEVER
-    assert (count.metadata, count.managed_memory_weights) == ({"line": 7.5}, {"OPERATOR": 1})
 
 
 def test_inputs_may_be_listed_after_their_consumers() -> None:
