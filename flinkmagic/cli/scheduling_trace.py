@@ -99,12 +99,12 @@ class _Run:
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         for request in requests:
             self._slots += 1
-            request.slot_future.complete(PhysicalSlot(f"slot-{self._slots}", self.resource_id, self._slots, self))
+            request.slot_future.complete(PhysicalSlot(f"slot-{self._slots}", self.resource_id, self))
 
-    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
+    def cancel_slot_request(self, slot_request_id: str) -> None:
         raise InvariantViolatedError(f"the request {slot_request_id} waits for a slot")
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         """Do nothing: each request gets a new slot."""
 
     # The gateway.

@@ -31,8 +31,6 @@ class TaskDeploymentDescriptorFactory:
             vertex=vertex,
             task_name=self._executions.task_name(vertex),
             allocation_id=slot.allocation_id,
-            resource_id=slot.resource_id,
-            slot_index=slot.slot_index,
             inputs=tuple(map(self._input, self._topology.consumed_groups(vertex))),
             outputs=tuple(map(self.partition_id, self.produced_partitions(vertex))),
         )

@@ -13,7 +13,7 @@ from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
 from flinkmagic.scheduling.slots.execution_slot_allocator import SlotSharingExecutionSlotAllocator
-from flinkmagic.scheduling.slots.shared_slot import LogicalSlot
+from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
 
 
 @dataclass
@@ -67,12 +67,12 @@ class DefaultExecutionDeployer:
             share.when_complete(self._when_assigned(deployment, vertex, version, share))
 
     def _when_assigned(
-        self, deployment: _Deployment, vertex: int, version: int, share: CompletableFuture[LogicalSlot]
-    ) -> Callable[[LogicalSlot | None, BaseException | None], None]:
-        def assigned(slot: LogicalSlot | None, error: BaseException | None) -> None:
+        self, deployment: _Deployment, vertex: int, version: int, share: CompletableFuture[PhysicalSlot]
+    ) -> Callable[[PhysicalSlot | None, BaseException | None], None]:
+        def assigned(slot: PhysicalSlot | None, error: BaseException | None) -> None:
             if not self._versioner.is_modified(vertex, version):
                 if slot is not None:
-                    self._executions.assign(vertex, slot.physical)
+                    self._executions.assign(vertex, slot)
                 elif error is not None:
                     self._fail_execution(vertex, error)
             deployment.waiting -= 1

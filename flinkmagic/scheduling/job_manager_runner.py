@@ -75,13 +75,11 @@ class JobMasterServiceProcess:
 
     def __init__(
         self,
-        session_id: str,
         factory: JobMasterServiceFactory,
         store: JobGraphStore | None,
         former: StoredJob | None,
         on_over: OnCompletion,
     ) -> None:
-        self.session_id = session_id
         self._on_over = on_over
         self._main_thread = factory.main_thread
         self._journal: JobJournal | None = None
@@ -184,13 +182,13 @@ class JobManagerRunner:
             if not self.result.done():  # else the job was over first, and its thread has ended
                 raise
 
-    def grant_leadership(self, session_id: str) -> None:
+    def grant_leadership(self) -> None:
         """Start the master; what prevents it (a torn journal, for example) is the runner's result."""
         self._factory.event_log.add("job manager", f"leads job {self.job_id}")
         try:
             former = self._store.take_up(self.job_id) if self._store is not None else None
             self._tell(former)
-            self._process = JobMasterServiceProcess(session_id, self._factory, self._store, former, self._over)
+            self._process = JobMasterServiceProcess(self._factory, self._store, former, self._over)
             self._process.start()
         except Exception as error:  # noqa: BLE001 - what waits for the result must hear of it
             self.handle_error(error)

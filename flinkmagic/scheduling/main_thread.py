@@ -184,11 +184,6 @@ class MainThreadExecutor:
             asking = threading.current_thread().name
             raise InvariantViolatedError(f"what belongs to {self._thread.name!r} is done there, and not on {asking!r}")
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether `stop` was called: it takes no more calls."""
-        return self._stopped
-
     def stop(self, timeout_s: float | None = 10.0) -> None:
         """Stop after the calls that are due already; what is scheduled for later is dropped.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
@@ -45,26 +44,16 @@ class SchedulerBase:
         self._clock = clock
         self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
         self._failure_cause: BaseException | None = None
-        self._termination_future: Future[JobStatus] = Future()
+        self._is_over = False
 
     @property
     def job_status(self) -> JobStatus:
         """The state of the job as a whole."""
         return self._status.status
 
-    @property
-    def termination_future(self) -> Future[JobStatus]:
-        """Done with the status in which the job ended here."""
-        return self._termination_future
-
-    @property
-    def failure_cause(self) -> BaseException | None:
-        """Why the job fails or failed, or restarted last."""
-        return self._failure_cause
-
     def request_job(self) -> ExecutionGraphInfo:
         """Return a snapshot of the job; callable from any thread."""
-        if self._termination_future.done():
+        if self._is_over:
             return self._picture()
         return ask(self._main_thread, self._picture, _ASK_TIMEOUT_S)
 
@@ -103,7 +92,7 @@ class SchedulerBase:
         is_finished = status is JobStatus.FINISHED
         self.tracker.end(keep_all=status is JobStatus.SUSPENDED, keep_persistent=is_finished)
         self.event_log.add("scheduler", f"the job is {status}")
-        self._termination_future.set_result(status)
+        self._is_over = True
 
     def _history_entry(self, vertex: int, error: BaseException) -> ExceptionHistoryEntry:
         execution = self.execution_graph.execution_vertex(vertex).current_execution

@@ -56,8 +56,6 @@ class TaskDeploymentDescriptor:
     vertex: int
     task_name: str
     allocation_id: str
-    resource_id: str
-    slot_index: int
     inputs: tuple[Sequence[ResultPartitionID], ...] = ()
     """For each input gate, the partitions that it reads."""
     outputs: tuple[ResultPartitionID, ...] = ()
@@ -89,7 +87,7 @@ class TaskExecutorGateway(Protocol):
         """
         ...
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         """Take a slot back from the job that it was given to."""
         ...
 

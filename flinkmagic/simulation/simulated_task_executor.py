@@ -114,7 +114,7 @@ class SimulatedTaskExecutor:
     def request_slot(self, slot_index: int, job_id: str, allocation_id: str) -> None:
         self._inbox.send(lambda: self._offer(slot_index, job_id, allocation_id))
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         self._inbox.send(lambda: self._free(allocation_id))
 
     # -- slots -------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class SimulatedTaskExecutor:
 
         def offer(master: JobMasterGateway) -> None:
             master.register_task_manager(self.resource_id, self)
-            accepted = master.offer_slots(self.resource_id, [SlotOffer(allocation_id, slot_index)])
+            accepted = master.offer_slots(self.resource_id, [SlotOffer(allocation_id)])
             self._inbox.send(lambda: self._offered(allocation_id, bool(accepted)))
 
         self._tell_master(job_id, offer, lambda: self._inbox.send(lambda: self._free(allocation_id)))

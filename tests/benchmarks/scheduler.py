@@ -62,11 +62,11 @@ class _Cluster:
 
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         for request in requests:
-            request.slot_future.complete(PhysicalSlot(request.slot_request_id, self.resource_id, 0, self))
+            request.slot_future.complete(PhysicalSlot(request.slot_request_id, self.resource_id, self))
 
-    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None: ...
+    def cancel_slot_request(self, slot_request_id: str) -> None: ...
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None: ...
+    def free_slot(self, allocation_id: str) -> None: ...
 
     def submit_task(self, descriptor: Any) -> None:
         self.submitted += 1

@@ -173,7 +173,6 @@ class SparkHarness:
         assert slot is not None
         return TaskDeploymentDescriptor(
             "job", ExecutionAttemptID(vertex.id, 0, 0), vertex.first, vertex.task_name(0), slot.allocation_id,
-            slot.resource_id, slot.slot_index,
         )  # fmt: skip
 
     def call(self, gateway_call):

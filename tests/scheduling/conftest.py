@@ -106,12 +106,12 @@ class Bench:
     def give_slot(self, slot_request_id: str, resource_id: str | None = None) -> None:
         request = self.requests.pop(slot_request_id)
         name = f"slot-of-{slot_request_id}"
-        request.slot_future.complete(PhysicalSlot(name, resource_id or self.resource_id, 0, self))
+        request.slot_future.complete(PhysicalSlot(name, resource_id or self.resource_id, self))
 
-    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
+    def cancel_slot_request(self, slot_request_id: str) -> None:
         del self.requests[slot_request_id]
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         self.freed.append(allocation_id)
 
     # The gateway.

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from flinkmagic.errors.base import InvariantViolatedError
+from flinkmagic.errors.scheduling import MainThreadStoppedError
 from flinkmagic.scheduling.clock import ManualClock, SystemClock
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor, ask
 from tests.virtual_time import advance, run_until
@@ -116,4 +117,5 @@ def test_only_the_main_thread_passes_for_it() -> None:
         ask(main_thread, main_thread.assert_running_in_main_thread, 5.0)
     finally:
         main_thread.stop()
-    assert main_thread.is_stopped
+    with pytest.raises(MainThreadStoppedError):
+        main_thread.execute(lambda: None)

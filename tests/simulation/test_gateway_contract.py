@@ -102,9 +102,7 @@ class Harness:
         self.executor.request_slot(number, self.job_id, allocation_id)
         run_until(self.main_thread, self.main_thread.clock.now_ms() + 10.0)
         attempt_id = ExecutionAttemptID("vertex", number, 0)
-        return TaskDeploymentDescriptor(
-            self.job_id, attempt_id, number, f"Task {number}", allocation_id, "tm-1", number
-        )
+        return TaskDeploymentDescriptor(self.job_id, attempt_id, number, f"Task {number}", allocation_id)
 
     def call(self, gateway_call: Callable[[], None]) -> None:
         self.main_thread.execute(gateway_call)

@@ -238,11 +238,11 @@ class BoardDrive:
             self._requests[request.vertices[-1]] = request
             self.tell(SlotRequested(request.slot_request_id, request.vertices[-1]))
 
-    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
+    def cancel_slot_request(self, slot_request_id: str) -> None:
         """Cancel a request, whether its vertex was submitted or not."""
         self.tell(RequestCanceled(slot_request_id))
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         """Note that no execution is left in a slot."""
         self.tell(SlotFreed(allocation_id))
 
@@ -254,7 +254,7 @@ class BoardDrive:
             assert offer.vertex is not None
             name = self._requests[offer.vertex].slot_request_id
             self._event_log.add("slot pool", f"{name} gets {offer.allocation_id}")
-            self._fulfil(offer.vertex, PhysicalSlot(offer.allocation_id, resource_id, offer.slot_index, gateway))
+            self._fulfil(offer.vertex, PhysicalSlot(offer.allocation_id, resource_id, gateway))
         return list(offers)
 
     def _fulfil(self, vertex: int, slot: PhysicalSlot) -> None:
@@ -281,8 +281,8 @@ class BoardDrive:
     # -- instructions ----------------------------------------------------------------------------------
 
     def _give_slot(self, instruction: GiveSlot) -> None:
-        executor, number = instruction.executor, instruction.slot_number
-        slot = PhysicalSlot(instruction.allocation_id, executor, number, self.gateway_of(executor))
+        executor = instruction.executor
+        slot = PhysicalSlot(instruction.allocation_id, executor, self.gateway_of(executor))
         self._fulfil(instruction.vertex, slot)
 
     def _report(self, instruction: Report) -> None:
@@ -345,7 +345,7 @@ class SparkTaskExecutorGateway:
         """End the stage of the attempt's vertex; the answer comes when the attempt's task has really ended."""
         self._drive.tell(CancelRequested(attempt_id))
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         """Do nothing: a slot ends with the task that was launched in it."""
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
@@ -551,7 +551,7 @@ class StageDrive(BoardDrive):
     def _give_slot(self, instruction: GiveSlot) -> None:
         """Offer a slot that no other execution ever had."""
         executor, allocation_id = instruction.executor, instruction.allocation_id
-        offers = [SlotOffer(allocation_id, instruction.slot_number, instruction.vertex)]
+        offers = [SlotOffer(allocation_id, instruction.vertex)]
         if executor == NO_TASK:
             self.offer_slots(offers, executor, self.gateway_of(executor))
             return

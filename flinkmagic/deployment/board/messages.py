@@ -208,7 +208,6 @@ class GiveSlot:
     vertex: int
     allocation_id: str
     executor: str
-    slot_number: int
 
 
 @dataclass(frozen=True)

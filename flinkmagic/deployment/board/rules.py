@@ -576,7 +576,7 @@ class StageBoard:
         self.state.slots[allocation_id] = (run, one)
         self.state.launching = one
         vertex = run.job_vertex.first + one.number
-        yield GiveSlot(vertex, allocation_id, occasion.executor, occasion.slot_number)
+        yield GiveSlot(vertex, allocation_id, occasion.executor)
         self.state.launching = None
 
     def _take_request(self, one: Subtask) -> str:

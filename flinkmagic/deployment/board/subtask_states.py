@@ -45,16 +45,6 @@ class SubtaskState(Enum):
     REPLACED = "REPLACED"
     """Spark runs it again, as another execution."""
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more is reported about the execution."""
-        return self in OVER
-
-    @property
-    def is_cancelling(self) -> bool:
-        """Whether it is being cancelled, and is not over yet."""
-        return self in CANCELLING
-
     def __str__(self) -> str:
         return self.value
 

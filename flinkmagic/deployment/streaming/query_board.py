@@ -128,8 +128,7 @@ class QueryBoard:
         return self._query_of[vertex], vertex
 
     def _slot_requested(self, event: SlotRequested) -> Iterator[Instruction]:
-        number = next(self._numbers)
-        yield GiveSlot(event.vertex, f"{SESSION}_{number}", SESSION, number)
+        yield GiveSlot(event.vertex, f"{SESSION}_{next(self._numbers)}", SESSION)
 
     def _task_deployed(self, event: TaskDeployed) -> Iterator[StartQuery]:
         index, vertex = self._task_of(event.attempt)

@@ -49,10 +49,6 @@ class StartedQuery:
     starter: QueryStarter
     """Has started it, and starts it again."""
 
-    def is_active(self) -> bool:
-        """Return whether it runs."""
-        return bool(self.java_query.isActive())
-
 
 class StreamingDeployment(Deployment):
     """Runs the queries of a compiled job, which have started: whoever starts them is told by Spark what it refuses.

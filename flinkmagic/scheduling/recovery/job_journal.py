@@ -35,7 +35,6 @@ Record = dict[str, Any]
 class JournalEntry:
     """One line of a journal."""
 
-    number: int
     kind: str
     data: Record
 
@@ -141,29 +140,27 @@ def read_journal(path: Path) -> Iterator[JournalEntry]:
         position, number = end + 1, number + 1
 
 
-def cut_torn_tail(path: Path) -> Path | None:
-    """Move a torn last line into another file, and shorten the journal by it; return that file.
+def cut_torn_tail(path: Path) -> None:
+    """Move a torn last line into another file, and shorten the journal by it.
 
-    None if the journal is intact. A journal that is damaged before its last line is refused as always.
+    A journal that is damaged before its last line is refused as always.
     Only the holder of the job's lock may call this: its writer must be gone.
     """
     try:
         for _ in read_journal(path):
             pass
-        return None
     except TornJournalError as torn:
         raw = path.read_bytes()
         rest = raw[torn.intact_bytes :]
         if torn.intact_bytes == 0 or b"\n" in rest[:-1]:
             raise
-        aside = _put_aside(path, rest)
+        _put_aside(path, rest)
         with path.open("r+b") as file:
             file.truncate(torn.intact_bytes)
             os.fsync(file.fileno())
-        return aside
 
 
-def _put_aside(path: Path, rest: bytes) -> Path:
+def _put_aside(path: Path, rest: bytes) -> None:
     number = 0
     while True:
         aside = path.with_name(f"{path.name}.torn-{number}")
@@ -176,7 +173,7 @@ def _put_aside(path: Path, rest: bytes) -> Path:
             number += 1
             continue
         _sync_folder(path.parent)
-        return aside
+        return
 
 
 def _check_header(path: Path, line: bytes) -> None:
@@ -210,7 +207,7 @@ def _decode(line: bytes, expected: int) -> tuple[str, JournalEntry | None]:
         return "it is no entry", None
     if number != expected:
         return f"it is entry {number}, where entry {expected} should be", None
-    return "", JournalEntry(number, kind, data)
+    return "", JournalEntry(kind, data)
 
 
 def _write(file: int, content: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +14,7 @@ from flinkmagic.errors.job_store import JobLedElsewhereError
 class LeaderContender(Protocol):
     """Wants to lead (Flink's `LeaderContender`)."""
 
-    def grant_leadership(self, session_id: str) -> None:
+    def grant_leadership(self) -> None:
         """Lead from now on."""
         ...
 
@@ -49,7 +48,7 @@ class StandaloneLeaderElection:
     def start(self, contender: LeaderContender) -> None:
         """Lead from now on."""
         self._contender = contender
-        contender.grant_leadership(uuid.uuid4().hex)
+        contender.grant_leadership()
 
     def stop(self) -> None:
         """Stop leading."""
@@ -86,7 +85,7 @@ class FileLockLeaderElection:
             contender.handle_error(JobLedElsewhereError(str(self._path)))
             return
         self._contender = contender
-        contender.grant_leadership(uuid.uuid4().hex)
+        contender.grant_leadership()
 
     def stop(self) -> None:
         """Stop contending; a leader is told that it has lost the leadership, then the lock is released."""

@@ -16,7 +16,6 @@ from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 @dataclass
 class _AllocatedSlot:
     physical: PhysicalSlot
-    gateway: TaskExecutorGateway
     idle_since_ms: float | None
     """When it became free; None while it is reserved."""
 
@@ -103,8 +102,8 @@ class DeclarativeSlotPool:
             if offer.allocation_id in self._slots:
                 accepted.append(offer)
             elif len(self._slots) < self.required:
-                physical = PhysicalSlot(offer.allocation_id, resource_id, offer.slot_index, gateway)
-                self._slots[offer.allocation_id] = _AllocatedSlot(physical, gateway, self._clock.now_ms())
+                physical = PhysicalSlot(offer.allocation_id, resource_id, gateway)
+                self._slots[offer.allocation_id] = _AllocatedSlot(physical, self._clock.now_ms())
                 self._free[offer.allocation_id] = None
                 accepted.append(offer)
                 new.append(physical)
@@ -153,4 +152,4 @@ class DeclarativeSlotPool:
     def _return(self, allocation_id: str, slot: _AllocatedSlot) -> None:
         self.release_slot(allocation_id)
         self._event_log.add("slot pool", f"give {allocation_id} back to {slot.physical.resource_id}")
-        slot.gateway.free_slot(allocation_id, None)
+        slot.physical.gateway.free_slot(allocation_id)

@@ -101,12 +101,12 @@ class DeclarativeSlotPoolBridge:
         """Fail requests that are needed together if they cannot be fulfilled together."""
         self._bulk_checker.watch(requests)
 
-    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
+    def cancel_slot_request(self, slot_request_id: str) -> None:
         """Cancel a request that waits."""
         if self._pending.pop(slot_request_id, None) is not None:
             self.pool.decrease_requirements_by(1)
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         """Return a slot; for one that was lost, only record that it is not needed any more."""
         if self._fulfilled.pop(allocation_id, None) is None:
             return

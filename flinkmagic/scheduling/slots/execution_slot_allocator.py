@@ -12,7 +12,7 @@ from flinkmagic.scheduling.slots.physical_slot_provider import (
     PhysicalSlotProvider,
     PhysicalSlotRequest,
 )
-from flinkmagic.scheduling.slots.shared_slot import LogicalSlot, SharedSlot
+from flinkmagic.scheduling.slots.shared_slot import SharedSlot
 
 
 class SlotSharingExecutionSlotAllocator:
@@ -55,9 +55,9 @@ class SlotSharingExecutionSlotAllocator:
         self._by_allocation: dict[str, SharedSlot] = {}
         self._request_numbers = itertools.count()
 
-    def allocate_slots_for(self, vertices: Sequence[int]) -> list[CompletableFuture[LogicalSlot]]:
+    def allocate_slots_for(self, vertices: Sequence[int]) -> list[CompletableFuture[PhysicalSlot]]:
         """Return the share of each vertex, in the order given."""
-        shares: list[CompletableFuture[LogicalSlot]] = []
+        shares: list[CompletableFuture[PhysicalSlot]] = []
         new: list[SharedSlot] = []
         bulk: dict[str, PhysicalSlotRequest] = {}
         for vertex in vertices:
@@ -127,7 +127,7 @@ class SlotSharingExecutionSlotAllocator:
         def fulfilled(physical: PhysicalSlot | None, error: BaseException | None) -> None:
             if self._shared_slots.get(shared.group) is not shared:
                 if physical is not None:
-                    self._slot_provider.free_slot(physical.allocation_id, None)
+                    self._slot_provider.free_slot(physical.allocation_id)
                 return
             if physical is not None:
                 self._by_allocation[physical.allocation_id] = shared
@@ -139,6 +139,6 @@ class SlotSharingExecutionSlotAllocator:
         del self._shared_slots[shared.group]
         if shared.physical is not None:
             del self._by_allocation[shared.physical.allocation_id]
-            self._slot_provider.free_slot(shared.physical.allocation_id, None)
+            self._slot_provider.free_slot(shared.physical.allocation_id)
         elif not shared.request.slot_future.is_done:
-            self._slot_provider.cancel_slot_request(shared.request.slot_request_id, None)
+            self._slot_provider.cancel_slot_request(shared.request.slot_request_id)

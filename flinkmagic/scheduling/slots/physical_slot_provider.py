@@ -16,7 +16,6 @@ class PhysicalSlot:
 
     allocation_id: str
     resource_id: str
-    slot_index: int
     gateway: TaskExecutorGateway
 
 
@@ -52,11 +51,11 @@ class PhysicalSlotProvider(Protocol):
         """Ask for slots; each request's future is completed with a slot, or failed."""
         ...
 
-    def cancel_slot_request(self, slot_request_id: str, cause: BaseException | None) -> None:
+    def cancel_slot_request(self, slot_request_id: str) -> None:
         """Cancel a request that was not fulfilled yet; leave its future as it is."""
         ...
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         """Return a slot that fulfilled a request and in which no task is left."""
         ...
 

@@ -17,7 +17,6 @@ class SlotOffer(NamedTuple):
     """
 
     allocation_id: str
-    slot_index: int
     vertex: int | None = None
 
 

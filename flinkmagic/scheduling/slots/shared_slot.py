@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 
 
-@dataclass(frozen=True)
-class LogicalSlot:
-    """One subtask's share of a physical slot (Flink's `SingleLogicalSlot`)."""
-
-    vertex: int
-    physical: PhysicalSlot
-
-
 class SharedSlot:
-    """The slot of one execution slot sharing group.
+    """The slot of one execution slot sharing group; a subtask's share (Flink's `LogicalSlot`) is the physical slot.
 
     It lives as long as one of the group's subtasks holds or awaits a share.
 
@@ -33,7 +24,7 @@ class SharedSlot:
         self.request = request
         self.physical: PhysicalSlot | None = None
         self._on_empty = on_empty
-        self._shares: dict[int, CompletableFuture[LogicalSlot]] = {}
+        self._shares: dict[int, CompletableFuture[PhysicalSlot]] = {}
         self._is_released = False
 
     @property
@@ -41,13 +32,13 @@ class SharedSlot:
         """The subtasks that hold or await a share."""
         return list(self._shares)
 
-    def allocate_logical_slot(self, vertex: int) -> CompletableFuture[LogicalSlot]:
+    def allocate_logical_slot(self, vertex: int) -> CompletableFuture[PhysicalSlot]:
         """Return the share of a subtask, now or when the physical slot is there."""
         share = self._shares.get(vertex)
         if share is None:
             share = self._shares[vertex] = CompletableFuture()
             if self.physical is not None:
-                share.complete(LogicalSlot(vertex, self.physical))
+                share.complete(self.physical)
         return share
 
     def fulfil(self, physical: PhysicalSlot | None, error: BaseException | None) -> None:
@@ -60,7 +51,7 @@ class SharedSlot:
         self.physical = physical
         for vertex, share in list(self._shares.items()):
             if self._shares.get(vertex) is share:
-                share.complete(LogicalSlot(vertex, physical))
+                share.complete(physical)
 
     def return_logical_slot(self, vertex: int, cause: BaseException | None = None) -> None:
         """Return a share, or cancel it; with the last one the slot itself."""

@@ -63,11 +63,11 @@ def test_every_event_and_every_action_is_in_the_table():
 def test_a_row_ends_a_life_once_and_settles_a_request_once(state, event):
     to, actions = TABLE[state, event]
     ends = [action for action in actions if action in ENDS]
-    if state.is_over:
+    if state in OVER:
         assert to is state
         assert set(actions) <= {SubtaskAction.ASK_TO_REPLACE}
     else:
-        assert len(ends) == (to.is_over and event not in ENDED_BY_WHO_KNOWS)
+        assert len(ends) == (to in OVER and event not in ENDED_BY_WHO_KNOWS)
     settled = [action for action in actions if action in SETTLES_REQUEST]
     leaves = state in HAS_REQUEST and to not in HAS_REQUEST
     assert len(settled) == (leaves and event is not SubtaskEvent.WITHDRAW)
@@ -98,12 +98,12 @@ def test_whatever_is_said_counts_are_right_and_a_life_ends_once(said):
             actions = run.take(life, event)
             assert (life.state, actions) == TABLE[before, event]
             ends[number] += sum(action in ENDS for action in actions)
-            ends[number] += event in ENDED_BY_WHO_KNOWS and not before.is_over
+            ends[number] += event in ENDED_BY_WHO_KNOWS and before not in OVER
         assert {state: run.counts[state] for state in SubtaskState} == {
             state: sum(life.state is state for life in lives) for state in SubtaskState
         }
         assert run.unfinished == sum(life.state in NEEDS_SLOT for life in lives)
-        assert ends == [int(life.state.is_over) for life in lives]
+        assert ends == [int(life.is_over) for life in lives]
 
 
 def test_an_illegal_event_tells_the_story_over_all_executions_of_the_subtask():

@@ -55,7 +55,7 @@ def test_each_task_gets_a_slot_of_its_own_immediately():
     query = Query()
     for vertex in (0, 1, 0):
         query.tell(SlotRequested(f"request-{vertex}", vertex))
-    assert query.said == [GiveSlot(vertex, f"session_{n}", "session", n) for n, vertex in enumerate((0, 1, 0))]
+    assert query.said == [GiveSlot(vertex, f"session_{n}", "session") for n, vertex in enumerate((0, 1, 0))]
 
 
 def test_a_query_is_started_with_its_last_task_and_all_tasks_run_and_end_with_it():

@@ -58,9 +58,9 @@ class Executor:
 
     def _offer(self, master: JobMaster, slot_index: int, allocation_id: str) -> None:
         master.register_task_manager(self.resource_id, self)
-        master.offer_slots(self.resource_id, [SlotOffer(allocation_id, slot_index)])
+        master.offer_slots(self.resource_id, [SlotOffer(allocation_id)])
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         self.freed.append(allocation_id)
         index = next(index for index, _, requested in self.requested if requested == allocation_id)
         self.cluster.manager.notify_slot_available(self.resource_id, index)
@@ -135,7 +135,7 @@ def test_a_free_slot_serves_the_next_job() -> None:
     cluster.manager.declare_required_resources("second", 1)
     assert [job for _, job, _ in executor.requested] == ["first"]
     cluster.manager.declare_required_resources("first", 0)
-    executor.free_slot(executor.requested[0][2], None)
+    executor.free_slot(executor.requested[0][2])
     assert [job for _, job, _ in executor.requested] == ["first", "second"]
 
 
@@ -305,10 +305,10 @@ def test_offers_of_strangers_and_after_the_end_are_declined(job) -> None:
     j = Job(job(STAGES, batch=False))
     executor = j.executor("tm-1", 2)
     j.master.start()
-    assert j.master.offer_slots("tm-9", [SlotOffer("allocation-9", 0)]) == []
+    assert j.master.offer_slots("tm-9", [SlotOffer("allocation-9")]) == []
     j.settle()
     j.finish(executor)
-    assert j.master.offer_slots("tm-1", [SlotOffer("allocation-9", 0)]) == []
+    assert j.master.offer_slots("tm-1", [SlotOffer("allocation-9")]) == []
 
 
 @pytest.mark.parametrize(("batch", "message"), [(True, "1 slot together, and 0"), (False, "2 slots together, and 0")])

@@ -35,7 +35,7 @@ class Executor:
         self.resource_id = resource_id
         self.freed: list[str] = []
 
-    def free_slot(self, allocation_id: str, cause: BaseException | None) -> None:
+    def free_slot(self, allocation_id: str) -> None:
         self.freed.append(allocation_id)
 
 
@@ -59,7 +59,7 @@ class Pool:
 
     def offer(self, *allocation_ids: str, executor: Executor | None = None) -> list[str]:
         executor = executor or self.executor
-        offers = [SlotOffer(allocation_id, index) for index, allocation_id in enumerate(allocation_ids)]
+        offers = [SlotOffer(allocation_id) for allocation_id in allocation_ids]
         accepted = self.pool.offer_slots(offers, executor.resource_id, executor)
         return [offer.allocation_id for offer in accepted]
 
@@ -79,7 +79,7 @@ def given(*requests: PhysicalSlotRequest) -> list[str | None]:
 def test_what_is_asked_for_is_declared_in_one_number() -> None:
     p = Pool()
     p.ask("a", "b", "c")
-    p.bridge.cancel_slot_request("b", None)
+    p.bridge.cancel_slot_request("b")
     p.ask("d")
     assert p.declared == [3, 2, 3]
 
@@ -98,7 +98,7 @@ def test_a_returned_slot_goes_to_whom_waits_for_longest() -> None:
     first, second, third = p.ask("a", "b", "c")
     p.offer("s1")
     assert given(first, second, third) == ["s1", None, None]
-    p.bridge.free_slot("s1", None)
+    p.bridge.free_slot("s1")
     assert given(first, second, third) == ["s1", "s1", None]
     assert p.declared == [3, 2]
 
@@ -107,7 +107,7 @@ def test_a_free_slot_is_used_before_another_is_waited_for() -> None:
     p = Pool()
     p.ask("a", "b")
     p.offer("s1", "s2")
-    p.bridge.free_slot("s2", None)
+    p.bridge.free_slot("s2")
     (again,) = p.ask("c")
     assert given(again) == ["s2"]
     assert p.bridge.pending_requests == []
@@ -119,8 +119,8 @@ def test_a_free_slot_on_a_preferred_executor_is_taken_first() -> None:
     far, near = Executor("far"), Executor("near")
     p.offer("s1", executor=far)
     p.offer("s2", executor=near)
-    p.bridge.free_slot("s1", None)
-    p.bridge.free_slot("s2", None)
+    p.bridge.free_slot("s1")
+    p.bridge.free_slot("s2")
     assert given(*p.ask("c", preferred=["elsewhere", "near"])) == ["s2"]
 
 
@@ -128,7 +128,7 @@ def test_idle_slots_that_are_not_needed_go_back() -> None:
     p = Pool()
     p.ask("a", "b")
     p.offer("s1", "s2")
-    p.bridge.free_slot("s1", None)
+    p.bridge.free_slot("s1")
     run_until(p.main_thread, 900.0)
     assert p.executor.freed == []
     run_until(p.main_thread, 1_200.0)
@@ -141,7 +141,7 @@ def test_idle_slots_that_are_needed_stay() -> None:
     p.ask("a")
     p.offer("s1")
     p.pool.increase_requirements_by(1)
-    p.bridge.free_slot("s1", None)
+    p.bridge.free_slot("s1")
     run_until(p.main_thread, 5_000.0)
     assert p.executor.freed == []
 
@@ -159,7 +159,7 @@ def test_a_lost_slot_is_struck_out_and_its_return_lowers_the_requirement_only() 
     p.ask("a")
     p.offer("s1")
     assert p.pool.release_slot("s1")
-    p.bridge.free_slot("s1", None)
+    p.bridge.free_slot("s1")
     assert p.pool.required == 0
     assert p.executor.freed == []
 
@@ -229,8 +229,8 @@ def test_a_slot_is_not_lent_twice() -> None:
     p.offer("s1")
     with pytest.raises(KeyError):
         p.pool.reserve_free_slot("s1")
-    p.bridge.free_slot("s1", None)
-    p.bridge.free_slot("s1", None)
+    p.bridge.free_slot("s1")
+    p.bridge.free_slot("s1")
     with pytest.raises(InvariantViolatedError, match="is reserved when"):
         p.pool.free_reserved_slot("s1")
     with pytest.raises(InvariantViolatedError, match="slots, not -1"):
@@ -238,7 +238,7 @@ def test_a_slot_is_not_lent_twice() -> None:
 
 
 def slot(name: str, resource_id: str) -> PhysicalSlot:
-    return PhysicalSlot(name, resource_id, 0, None)  # type: ignore[arg-type]
+    return PhysicalSlot(name, resource_id, None)  # type: ignore[arg-type]
 
 
 def wanting(name: str, *preferred: str) -> PhysicalSlotRequest:
