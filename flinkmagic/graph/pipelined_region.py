@@ -59,22 +59,16 @@ class PipelinedRegions:
 
     def vertices_of(self, region: int) -> IntArray:
         """Return the execution vertices of a region, ascending."""
-        order, starts = self._by_region()
+        order, starts = self.by_region()
         return order[starts[region] : starts[region + 1]]
 
-    def sizes(self) -> IntArray:
-        """Return how many vertices each region has."""
-        return np.diff(self._by_region()[1])
-
-    def _by_region(self) -> tuple[IntArray, IntArray]:
+    def by_region(self) -> tuple[IntArray, IntArray]:
+        """Return the execution vertices region by region, and where in them each region begins, and the last ends."""
         if self._order is None or self._starts is None:
             self._order = np.argsort(self.region_of, kind="stable")
             sizes = np.bincount(self.region_of, minlength=self.count)
             self._starts = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
         return self._order, self._starts
-
-    def __len__(self) -> int:
-        return self.count
 
 
 def pipelined_regions(job_graph: JobGraph, job_vertices: Sequence[ExecutionJobVertex]) -> PipelinedRegions:

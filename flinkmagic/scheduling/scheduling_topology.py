@@ -56,6 +56,7 @@ class SchedulingTopology:
         self.parallelisms = [job_vertex.parallelism for job_vertex in graph.job_vertices]
         self.first_vertex = [job_vertex.first for job_vertex in graph.job_vertices]
         self.job_vertex_of: list[int] = np.repeat(np.arange(len(self.parallelisms)), self.parallelisms).tolist()
+        self._results_of = [job_vertex.produced_results for job_vertex in graph.job_vertices]
         self._result_by_id = {result.id: result for result in self.results}
         self._init_partitions()
         self._init_groups()
@@ -64,11 +65,9 @@ class SchedulingTopology:
     def _init_partitions(self) -> None:
         self.producer_of: list[int] = []
         self.result_of: list[int] = []
-        self.results_of_job_vertex: list[list[IntermediateResult]] = [[] for _ in self.parallelisms]
         for result in self.results:
             self.producer_of += range(result.producer.first, result.producer.first + result.n_partitions)
             self.result_of += [result.index] * result.n_partitions
-            self.results_of_job_vertex[result.producer.index].append(result)
 
     def _init_groups(self) -> None:
         self.partition_start: list[int] = []
@@ -97,10 +96,10 @@ class SchedulingTopology:
         self.is_reconsumable_group = bytes(reconsumable[result] for result in self.result_of_group)
 
     def _init_regions(self, graph: AccessExecutionGraph) -> None:
-        regions = graph.pipelined_regions
-        self.region_of: list[int] = regions.region_of.tolist()
-        self._region_vertices: list[int] = np.argsort(regions.region_of, kind="stable").tolist()
-        self._region_starts: list[int] = np.concatenate(([0], np.cumsum(regions.sizes()))).tolist()
+        self.region_of: list[int] = graph.pipelined_regions.region_of.tolist()
+        vertices, starts = graph.pipelined_regions.by_region()
+        self._region_vertices: list[int] = vertices.tolist()
+        self._region_starts: list[int] = starts.tolist()
 
     def vertices_of(self, region: int) -> list[int]:
         """Return the vertices of a region, ascending."""
@@ -116,23 +115,22 @@ class SchedulingTopology:
 
     def consumed_groups(self, vertex: int) -> list[int]:
         """Return the groups that a vertex reads, one for each input, in the inputs' order."""
-        job_vertex = self.job_vertex_of[vertex]
-        subtask = vertex - self.first_vertex[job_vertex]
-        return [first if offsets is None else first + offsets[subtask] for first, offsets in self.inputs_of[job_vertex]]
+        return self._groups_of(vertex, self.inputs_of)
 
     def produced_groups(self, vertex: int) -> list[int]:
         """Return the groups that hold a partition made by a vertex, one for each consuming edge."""
+        return self._groups_of(vertex, self.outputs_of)
+
+    def _groups_of(self, vertex: int, edges_of: list[list[Edge]]) -> list[int]:
         job_vertex = self.job_vertex_of[vertex]
         subtask = vertex - self.first_vertex[job_vertex]
-        return [
-            first if offsets is None else first + offsets[subtask] for first, offsets in self.outputs_of[job_vertex]
-        ]
+        return [first if offsets is None else first + offsets[subtask] for first, offsets in edges_of[job_vertex]]
 
     def produced_partitions(self, vertex: int) -> list[int]:
         """Return the partitions that a vertex makes, one for each of its results."""
         job_vertex = self.job_vertex_of[vertex]
         subtask = vertex - self.first_vertex[job_vertex]
-        return [result.first_partition + subtask for result in self.results_of_job_vertex[job_vertex]]
+        return [result.first_partition + subtask for result in self._results_of[job_vertex]]
 
     def partition_index(self, dataset_id: str, partition: int) -> int:
         """Return the global index of a result's partition."""
@@ -143,20 +141,16 @@ class SchedulingTopology:
 
     def consumed_groups_of_region(self, region: int) -> list[int]:
         """Return the groups that a region's vertices read, each once."""
-        start = self._region_starts[region]
-        if self._region_starts[region + 1] - start == 1:
-            return self.consumed_groups(self._region_vertices[start])
         return self._groups_of_region(region, self.inputs_of)
 
     def produced_groups_of_region(self, region: int) -> list[int]:
         """Return the groups that hold a partition made in a region, each once."""
-        start = self._region_starts[region]
-        if self._region_starts[region + 1] - start == 1:
-            return self.produced_groups(self._region_vertices[start])
         return self._groups_of_region(region, self.outputs_of)
 
     def _groups_of_region(self, region: int, edges_of: list[list[Edge]]) -> list[int]:
         vertices = self.vertices_of(region)
+        if len(vertices) == 1:
+            return self._groups_of(vertices[0], edges_of)
         found: dict[int, None] = {}
         position = 0
         while position < len(vertices):

@@ -33,7 +33,7 @@ def test_flink_s_mode_makes_flink_s_regions(rows, compiled):
     types = [edge.result_type.name for vertex in graph.vertices.values() for edge in vertex.inputs]
     assert types == ["PIPELINED_BOUNDED"] * 2
     execution = build_execution_graph(graph)
-    assert execution.pipelined_regions.sizes().tolist() == [6]
+    assert execution.pipelined_regions.region_of.tolist() == [0] * 6
     assert job.warnings == ()
 
 
