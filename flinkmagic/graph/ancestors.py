@@ -6,7 +6,8 @@ their ids, so that pictures of the whole show it and results of other runs are f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.job_graph import (
@@ -17,6 +18,8 @@ from flinkmagic.graph.job_graph import (
     JobVertex,
     SlotSharingGroup,
 )
+
+_Group = TypeVar("_Group", SlotSharingGroup, CoLocationGroup)
 
 
 def with_ancestors(job_graph: JobGraph, vertices: Iterable[str]) -> JobGraph:
@@ -38,7 +41,14 @@ def with_ancestors(job_graph: JobGraph, vertices: Iterable[str]) -> JobGraph:
     part = JobGraph(job_graph.name, job_graph.job_type, job_graph.config, job_graph.settings, job_graph.job_id)
     part.vertices = {one.id: _alone(one) for one in job_graph.vertices.values() if one.id in needed}
     _connect(job_graph, part)
-    _group(job_graph, part)
+    part.slot_sharing_groups = tuple(_in_part(job_graph.slot_sharing_groups, part))
+    for sharing in part.slot_sharing_groups:
+        for member in sharing.vertices:
+            member.slot_sharing_group = sharing
+    part.co_location_groups = tuple(_in_part(job_graph.co_location_groups, part))
+    for co_location in part.co_location_groups:
+        for member in co_location.vertices:
+            member.co_location_group = co_location
     return part
 
 
@@ -81,20 +91,11 @@ def _connect(whole: JobGraph, part: JobGraph) -> None:
                 datasets[id(dataset)].consumers = [edges[id(one)] for one in dataset.consumers if id(one) in edges]
 
 
-def _group(whole: JobGraph, part: JobGraph) -> None:
-    sharing, co_located = [], []
-    for group in whole.slot_sharing_groups:
+def _in_part(groups: Iterable[_Group], part: JobGraph) -> Iterator[_Group]:
+    """Yield copies of the groups that have members in the part, with these alone."""
+    for group in groups:
         members = [part.vertices[one.id] for one in group.vertices if one.id in part.vertices]
         if members:
-            sharing.append(SlotSharingGroup(group.name))
-            sharing[-1].vertices = members
-            for member in members:
-                member.slot_sharing_group = sharing[-1]
-    for co_location in whole.co_location_groups:
-        members = [part.vertices[one.id] for one in co_location.vertices if one.id in part.vertices]
-        if members:
-            co_located.append(CoLocationGroup(co_location.name))
-            co_located[-1].vertices = members
-            for member in members:
-                member.co_location_group = co_located[-1]
-    part.slot_sharing_groups, part.co_location_groups = tuple(sharing), tuple(co_located)
+            copy = type(group)(group.name)
+            copy.vertices = members
+            yield copy

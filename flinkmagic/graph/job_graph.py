@@ -13,30 +13,27 @@ from flinkmagic.graph.stream_config import StreamConfig
 from flinkmagic.graph.stream_graph import Invokable, StreamEdge, StreamNode
 
 
-class SlotSharingGroup:
+class _VertexGroup:
+    __slots__ = ("name", "vertices")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.vertices: list[JobVertex] = []
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {len(self.vertices)} vertices)"
+
+
+class SlotSharingGroup(_VertexGroup):
     """Vertices whose subtasks may share slots. Mirrors ``SlotSharingGroup``."""
 
-    __slots__ = ("name", "vertices")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.vertices: list[JobVertex] = []
-
-    def __repr__(self) -> str:
-        return f"SlotSharingGroup({self.name!r}, {len(self.vertices)} vertices)"
+    __slots__ = ()
 
 
-class CoLocationGroup:
+class CoLocationGroup(_VertexGroup):
     """Vertices whose subtasks of equal index must share a slot. Mirrors ``CoLocationGroup``."""
 
-    __slots__ = ("name", "vertices")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.vertices: list[JobVertex] = []
-
-    def __repr__(self) -> str:
-        return f"CoLocationGroup({self.name!r}, {len(self.vertices)} vertices)"
+    __slots__ = ()
 
 
 class JobVertex:
