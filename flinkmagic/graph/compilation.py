@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flinkmagic.errors.graph import GraphRefusedError
-from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -31,19 +30,10 @@ def compile_topology(text: str) -> Compilation:
     TopologyError
         If the text is no topology. A refusal of the program itself is part of the returned value.
     """
-    try:
-        environment = read_topology(text)
-    except GraphRefusedError as refusal:
-        return Compilation(refusal=refusal)
-    return compile_environment(environment)
-
-
-def compile_environment(environment: StreamExecutionEnvironment) -> Compilation:
-    """Compile what is registered with an environment; a refusal is part of the returned value."""
     stream_graph: StreamGraph | None = None
     job_graph: JobGraph | None = None
     try:
-        stream_graph = environment.get_stream_graph()
+        stream_graph = read_topology(text).get_stream_graph()
         job_graph = create_job_graph(stream_graph)
         return Compilation(stream_graph, job_graph, build_execution_graph(job_graph))
     except GraphRefusedError as refusal:
