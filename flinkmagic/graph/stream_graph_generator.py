@@ -1,12 +1,12 @@
 """Makes a StreamGraph from registered transformations. Mirrors ``StreamGraphGenerator`` and its translators.
 
-Each kind of transformation has one method; :meth:`StreamGraphGenerator.transform` dispatches. Departure: the walk keeps
-its own stack instead of recursing, so that a chain of a hundred thousand transformations compiles.
+Each kind of transformation has one method; ``_transform`` dispatches. Departure: the walk keeps its own stack
+(:mod:`~flinkmagic.graph.trampoline`), so that a chain of a hundred thousand transformations compiles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -51,14 +51,13 @@ from flinkmagic.graph.transformations import (
     TwoInputTransformation,
     UnionTransformation,
 )
+from flinkmagic.graph.trampoline import Steps, run
 
 if TYPE_CHECKING:
     from flinkmagic.graph.environment import StreamExecutionEnvironment
 
 Ids = list[int]
 """Ids of the nodes, virtual ones included, that represent a transformation."""
-Steps = Generator[Transformation, None, Ids]
-"""A translation that yields the transformations it needs first, and returns its ids."""
 
 
 class StreamGraphGenerator:
@@ -83,7 +82,7 @@ class StreamGraphGenerator:
             mode = GLOBAL_MODE_OF_SHUFFLE_MODE[config.batch_shuffle_mode]
         self._graph = StreamGraph(environment.name, environment.runtime_mode, config, environment.settings, mode)
         self._graph.has_split = environment.has_split
-        self._translators: dict[type[Transformation], Callable[[Any], Steps]] = {
+        self._translators: dict[type[Transformation], Callable[[Any], Steps[Ids]]] = {
             SourceTransformation: self._source,
             OneInputTransformation: self._operator,
             TwoInputTransformation: self._operator,
@@ -113,7 +112,7 @@ class StreamGraphGenerator:
         if self._batch:
             self._check_bounded(registered)
         for transformation in registered:
-            self.transform(transformation)
+            run(self._transform(transformation))
         return self._graph
 
     @staticmethod
@@ -129,45 +128,30 @@ class StreamGraphGenerator:
                 raise UnboundedSourceInBatchError(transformation.name)
             stack.extend(transformation.inputs)
 
-    def transform(self, transformation: Transformation) -> Ids:
+    def _transform(self, transformation: Transformation) -> Steps[Ids]:
         """Translate what a transformation needs, then the transformation; return the ids that represent it."""
-        done = self._done
-        stack: list[tuple[Transformation, Steps]] = []
-        if id(transformation) not in done:
-            stack.append((transformation, self._translate(transformation)))
-        while stack:
-            current, steps = stack[-1]
-            try:
-                needed = next(steps)
-            except StopIteration as finished:
-                done.setdefault(id(current), finished.value)
-                stack.pop()
-                continue
-            if id(needed) not in done:
-                stack.append((needed, self._translate(needed)))
-        return done[id(transformation)]
-
-    def _translate(self, transformation: Transformation) -> Steps:
-        if transformation.id is None:
-            self._environment.adopt(transformation)
-        self._keep_alive.append(transformation)
-        return self._translators[type(transformation)](transformation)
-
-    def _ids(self, transformation: Transformation) -> Ids:
+        if id(transformation) not in self._done:
+            if transformation.id is None:
+                self._environment.adopt(transformation)
+            self._keep_alive.append(transformation)
+            ids = yield self._translators[type(transformation)](transformation)
+            self._done.setdefault(id(transformation), ids)
         return self._done[id(transformation)]
 
     # Operators
 
-    def _source(self, source: SourceTransformation) -> Steps:
+    def _source(self, source: SourceTransformation) -> Steps[Ids]:
         yield from ()
         node = self._add_node(source, f"Source: {source.name}", Invokable.SOURCE, ())
         self._graph.source_ids.append(node.id)
         return [node.id]
 
-    def _operator(self, operator: Transformation) -> Steps:
-        yield from operator.inputs
+    def _operator(self, operator: Transformation) -> Steps[Ids]:
+        inputs: list[Ids] = []
+        for other in operator.inputs:
+            inputs.append((yield self._transform(other)))
         if id(operator) in self._done:  # an iteration below led back to it
-            return self._ids(operator)
+            return self._done[id(operator)]
         if isinstance(operator, SinkTransformation):
             name, invokable, first_type = f"Sink: {operator.name}", Invokable.ONE_INPUT, 0
         elif isinstance(operator, OneInputTransformation):
@@ -176,7 +160,6 @@ class StreamGraphGenerator:
             name, invokable, first_type = operator.name, Invokable.TWO_INPUT, 1
         else:
             name, invokable, first_type = operator.name, Invokable.MULTIPLE_INPUT, 1
-        inputs = [self._ids(other) for other in operator.inputs]
         node = self._add_node(operator, name, invokable, chain.from_iterable(inputs))
         for position, ids in enumerate(inputs):
             for source_id in ids:
@@ -186,7 +169,7 @@ class StreamGraphGenerator:
             return []  # nothing comes out of a sink
         return [node.id]
 
-    def _cache(self, cache: CacheTransformation) -> Steps:
+    def _cache(self, cache: CacheTransformation) -> Steps[Ids]:
         dataset_id = cache.dataset_id or f"cache-{cache.id}"
         if cache.cached:
             node = self._add_node(cache, f"CacheRead: {cache.name}", Invokable.SOURCE, ())
@@ -198,8 +181,7 @@ class StreamGraphGenerator:
         origin = cache.input
         if not origin.is_physical and not isinstance(origin, SideOutputTransformation):
             raise CacheOfVirtualStreamError(cache.name, type(origin).__name__)
-        yield origin
-        ids = self._ids(origin)
+        ids: Ids = yield self._transform(origin)
         if cache.read_by_job:
             return [
                 self._add_virtual(
@@ -266,31 +248,30 @@ class StreamGraphGenerator:
         self._graph.add_virtual_node(virtual_id, node)
         return virtual_id
 
-    def _union(self, union: UnionTransformation) -> Steps:
-        yield from union.inputs
-        return [source_id for other in union.inputs for source_id in self._ids(other)]
+    def _union(self, union: UnionTransformation) -> Steps[Ids]:
+        found: Ids = []
+        for other in union.inputs:
+            found += yield self._transform(other)
+        return found
 
-    def _partition(self, partition: PartitionTransformation) -> Steps:
-        yield partition.input
+    def _partition(self, partition: PartitionTransformation) -> Steps[Ids]:
+        ids: Ids = yield self._transform(partition.input)
         mode = partition.exchange_mode
         if mode is StreamExchangeMode.BATCH and not self._batch and not self._graph.has_split:
             mode = StreamExchangeMode.UNDEFINED
         return [
             self._add_virtual(VirtualNode(source_id, partitioner=partition.partitioner, exchange_mode=mode))
-            for source_id in self._ids(partition.input)
+            for source_id in ids
         ]
 
-    def _side_output(self, side_output: SideOutputTransformation) -> Steps:
-        yield side_output.input
-        return [
-            self._add_virtual(VirtualNode(source_id, output_tag=side_output.tag))
-            for source_id in self._ids(side_output.input)
-        ]
+    def _side_output(self, side_output: SideOutputTransformation) -> Steps[Ids]:
+        ids: Ids = yield self._transform(side_output.input)
+        return [self._add_virtual(VirtualNode(source_id, output_tag=side_output.tag)) for source_id in ids]
 
-    def _split(self, split: SplitTransformation) -> Steps:
-        yield split.input
+    def _split(self, split: SplitTransformation) -> Steps[Ids]:
+        ids: Ids = yield self._transform(split.input)
         self._check_split(split)
-        return self._ids(split.input)
+        return ids
 
     @staticmethod
     def _check_split(split: SplitTransformation) -> None:
@@ -304,35 +285,32 @@ class StreamGraphGenerator:
             if isinstance(origin, (UnionTransformation, PartitionTransformation)):
                 stack.extend(origin.inputs)
 
-    def _select(self, select: SelectTransformation) -> Steps:
-        yield select.input
-        return [
-            self._add_virtual(VirtualNode(source_id, selected_names=select.selected_names))
-            for source_id in self._ids(select.input)
-        ]
+    def _select(self, select: SelectTransformation) -> Steps[Ids]:
+        ids: Ids = yield self._transform(select.input)
+        return [self._add_virtual(VirtualNode(source_id, selected_names=select.selected_names)) for source_id in ids]
 
     # Iterations
 
-    def _feedback(self, feedback: FeedbackTransformation) -> Steps:
+    def _feedback(self, feedback: FeedbackTransformation) -> Steps[Ids]:
         if self._batch:
             raise IterationInBatchError(feedback.name)
         if not feedback.feedback_edges:
             raise NoFeedbackEdgesError(feedback.name)
-        yield feedback.input
+        inputs: Ids = yield self._transform(feedback.input)
         if id(feedback) in self._done:  # an iteration below led back to it
-            return self._ids(feedback)
+            return self._done[id(feedback)]
         head, tail = self._add_iteration(feedback)
-        ids = [*self._ids(feedback.input), head.id]
+        ids = [*inputs, head.id]
         self._done[id(feedback)] = ids
-        yield from self._close_iteration(feedback, head, tail)
+        yield self._close_iteration(feedback, head, tail)
         return ids
 
-    def _co_feedback(self, feedback: CoFeedbackTransformation) -> Steps:
+    def _co_feedback(self, feedback: CoFeedbackTransformation) -> Steps[Ids]:
         if self._batch:
             raise IterationInBatchError(feedback.name)
         head, tail = self._add_iteration(feedback)
         self._done[id(feedback)] = [head.id]
-        yield from self._close_iteration(feedback, head, tail)
+        yield self._close_iteration(feedback, head, tail)
         return [head.id]
 
     def _add_iteration(
@@ -364,11 +342,10 @@ class StreamGraphGenerator:
 
     def _close_iteration(
         self, feedback: FeedbackTransformation | CoFeedbackTransformation, head: StreamNode, tail: StreamNode
-    ) -> Generator[Transformation, None, None]:
+    ) -> Steps[None]:
         fed_back: Ids = []
         for edge in feedback.feedback_edges:
-            yield edge
-            ids = self._ids(edge)
+            ids: Ids = yield self._transform(edge)
             fed_back += ids
             for source_id in ids:
                 self._graph.add_edge(source_id, tail.id, 0)
