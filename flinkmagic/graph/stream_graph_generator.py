@@ -183,21 +183,13 @@ class StreamGraphGenerator:
             raise CacheOfVirtualStreamError(cache.name, type(origin).__name__)
         ids: Ids = yield self._transform(origin)
         if cache.read_by_job:
-            return [
-                self._add_virtual(
-                    VirtualNode(
-                        source_id, partitioner=FORWARD, exchange_mode=StreamExchangeMode.BATCH, dataset_id=dataset_id
-                    )
-                )
-                for source_id in ids
-            ]
+            return self._add_virtual(
+                ids, partitioner=FORWARD, exchange_mode=StreamExchangeMode.BATCH, dataset_id=dataset_id
+            )
         # Flink adds a task that does nothing to the persistent result, so that something consumes it.
         node = self._add_node(cache, f"CacheWrite: {cache.name}", Invokable.ONE_INPUT, ids)
         node.parallelism = self._graph.origin_of(ids[0]).parallelism
-        for source_id in ids:
-            virtual_id = self._add_virtual(
-                VirtualNode(source_id, partitioner=FORWARD, exchange_mode=StreamExchangeMode.BATCH)
-            )
+        for virtual_id in self._add_virtual(ids, partitioner=FORWARD, exchange_mode=StreamExchangeMode.BATCH):
             self._graph.add_edge(virtual_id, node.id, 0, dataset_id)
         self._graph.sink_ids.append(node.id)
         return ids
@@ -241,12 +233,15 @@ class StreamGraphGenerator:
 
     # Virtual transformations
 
-    def _add_virtual(self, node: VirtualNode) -> int:
-        self._virtual_ids += 1
-        # Callers' ids are ints, and iterations' small negative ones; virtual ids stay out of their way.
-        virtual_id = -(1 << 40) - self._virtual_ids
-        self._graph.add_virtual_node(virtual_id, node)
-        return virtual_id
+    def _add_virtual(self, ids: Ids, **properties: Any) -> Ids:
+        """Put a virtual node with these properties behind each of some nodes."""
+        added: Ids = []
+        for source_id in ids:
+            self._virtual_ids += 1
+            # Callers' ids are ints, and iterations' small negative ones; virtual ids stay out of their way.
+            added.append(-(1 << 40) - self._virtual_ids)
+            self._graph.add_virtual_node(added[-1], VirtualNode(source_id, **properties))
+        return added
 
     def _union(self, union: UnionTransformation) -> Steps[Ids]:
         found: Ids = []
@@ -259,14 +254,11 @@ class StreamGraphGenerator:
         mode = partition.exchange_mode
         if mode is StreamExchangeMode.BATCH and not self._batch and not self._graph.has_split:
             mode = StreamExchangeMode.UNDEFINED
-        return [
-            self._add_virtual(VirtualNode(source_id, partitioner=partition.partitioner, exchange_mode=mode))
-            for source_id in ids
-        ]
+        return self._add_virtual(ids, partitioner=partition.partitioner, exchange_mode=mode)
 
     def _side_output(self, side_output: SideOutputTransformation) -> Steps[Ids]:
         ids: Ids = yield self._transform(side_output.input)
-        return [self._add_virtual(VirtualNode(source_id, output_tag=side_output.tag)) for source_id in ids]
+        return self._add_virtual(ids, output_tag=side_output.tag)
 
     def _split(self, split: SplitTransformation) -> Steps[Ids]:
         ids: Ids = yield self._transform(split.input)
@@ -287,7 +279,7 @@ class StreamGraphGenerator:
 
     def _select(self, select: SelectTransformation) -> Steps[Ids]:
         ids: Ids = yield self._transform(select.input)
-        return [self._add_virtual(VirtualNode(source_id, selected_names=select.selected_names)) for source_id in ids]
+        return self._add_virtual(ids, selected_names=select.selected_names)
 
     # Iterations
 
