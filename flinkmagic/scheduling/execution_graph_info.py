@@ -27,3 +27,8 @@ class ExecutionGraphInfo:
     failure_cause: BaseException | None
     number_of_restarts: int
     at_ms: float
+
+    @property
+    def end_ms(self) -> float:
+        """When the job ended; when the snapshot was taken, while it is not over."""
+        return self.status_timestamps[self.job_status] if self.job_status.is_terminal else self.at_ms

@@ -56,7 +56,7 @@ def _draw(timeline: Timeline, title: str, longest_ms: float) -> tuple[str, float
     rows: list[str] = []
     y = float(_TOP)
     for slot in timeline.slots:
-        lanes = _lanes([span for span in timeline.spans if (span.resource_id, span.slot) == slot], timeline.end_ms)
+        lanes = _lanes([span for span in timeline.spans if (span.resource_id, span.slot) == slot], timeline)
         height = float(max(len(lanes), 1) * _BAR)
         rows.append(
             f'<rect x="{_LABEL}" y="{y:g}" width="{_PLOT}" height="{height:g}" fill="#f4f5f7"/>'
@@ -74,13 +74,12 @@ def _draw(timeline: Timeline, title: str, longest_ms: float) -> tuple[str, float
     return head + _axis(longest_ms, scale, y) + "".join(rows) + legend, end
 
 
-def _lanes(spans: list[TaskSpan], end_ms: float) -> list[list[TaskSpan]]:
+def _lanes(spans: list[TaskSpan], timeline: Timeline) -> list[list[TaskSpan]]:
     """Spread spans that share a slot at the same time over lanes."""
     lanes: list[list[TaskSpan]] = []
     for span in sorted(spans, key=lambda span: (span.start_ms, span.vertex)):
         for lane in lanes:
-            last = lane[-1].end_ms
-            if (end_ms if last is None else last) <= span.start_ms:
+            if timeline.end_of(lane[-1]) <= span.start_ms:
                 lane.append(span)
                 break
         else:
@@ -90,7 +89,7 @@ def _lanes(spans: list[TaskSpan], end_ms: float) -> list[list[TaskSpan]]:
 
 def _bar(span: TaskSpan, timeline: Timeline, y: float, scale: float) -> str:
     start_ms = span.start_ms - timeline.start_ms
-    end_ms = (timeline.end_ms if span.end_ms is None else span.end_ms) - timeline.start_ms
+    end_ms = timeline.end_of(span) - timeline.start_ms
     x, width = _LABEL + start_ms * scale, max((end_ms - start_ms) * scale, 1.5)
     colour = _COLOURS[span.job_vertex % len(_COLOURS)]
     edge = {"FAILED": _FAILED, "CANCELED": _CANCELED}.get(span.state)

@@ -14,11 +14,10 @@ from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.scheduling.job_event_log import JobEvent, JobEventLog
+from flinkmagic.scheduling.job_event_log import JobEvent
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
-from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
@@ -91,19 +90,11 @@ class Simulation:
         self.scheduler: LeadingScheduler
         self.job_master: JobMaster
         self.is_over = False
+        self.main_thread = self.cluster.main_thread
+        self.event_log = self.cluster.event_log
         self._listeners = (*listeners, self.injector)
 
     # -- JobMasterServiceFactory -------------------------------------------------------------------------
-
-    @property
-    def main_thread(self) -> ManualMainThreadExecutor:
-        """The cluster's main thread."""
-        return self.cluster.main_thread
-
-    @property
-    def event_log(self) -> JobEventLog:
-        """The cluster's event log."""
-        return self.cluster.event_log
 
     def create_job_master_service(
         self,
@@ -128,7 +119,7 @@ class Simulation:
         self.scheduler = LeadingScheduler(
             self.execution_graph,
             lead_ms=options.lead_ms,
-            main_thread=self.cluster.main_thread,
+            main_thread=self.main_thread,
             clock=self.cluster.clock,
             slot_provider=slot_provider,
             restart_strategy=options.restart_strategy(self.cluster.clock, random.Random(f"restart/{options.seed}")),
@@ -145,18 +136,17 @@ class Simulation:
             self.cluster.add_executor(f"tm-{number}", self.options.slots, is_old=True)
         self.cluster.dispatcher.submit_job(self).add_done_callback(self._over)
         self.injector.start(self.job_master)
-        main_thread = self.main_thread
         if self.options.endless:
-            main_thread.schedule(self.job_master.cancel, self.options.run_for_ms)
-        while not self.is_over and not self._is_stuck() and main_thread.run_next():
+            self.main_thread.schedule(self.job_master.cancel, self.options.run_for_ms)
+        while not self.is_over and not self._is_stuck() and self.main_thread.run_next():
             after_event()
         return self._result()
 
     def settle(self, after_event: Callable[[], None] = lambda: None, for_ms: float = 1_000.0) -> None:
         """Let the last messages arrive."""
         until_ms = self.cluster.clock.now_ms() + for_ms
-        while self.cluster.main_thread.next_due_ms <= until_ms:
-            self.cluster.main_thread.run_next()
+        while self.main_thread.next_due_ms <= until_ms:
+            self.main_thread.run_next()
             after_event()
 
     def _over(self, result: Future[JobStatus]) -> None:
@@ -172,25 +162,19 @@ class Simulation:
 
     def _result(self) -> SimulationResult:
         info = self.scheduler.request_job()
-        graph = info.archived_execution_graph
-        end_ms = info.status_timestamps.get(info.job_status, self.cluster.clock.now_ms())
-        if not info.job_status.is_terminal:
-            end_ms = self.injector.last_change_ms
-        elif info.job_status is JobStatus.FINISHED:
+        end_ms = info.end_ms if info.job_status.is_terminal else self.injector.last_change_ms
+        if info.job_status is JobStatus.FINISHED:
             end_ms += self.options.tail_ms
         return SimulationResult(
             status=info.job_status,
             timeline=timeline_of(
-                graph,
-                name=info.job_name,
-                job_status=str(info.job_status),
+                info,
                 end_ms=end_ms,
-                restarts=info.number_of_restarts,
                 slot_of_allocation=self.cluster.slot_of_allocation,
                 slots=self.cluster.started_slots,
             ),
             info=info,
-            events=self.cluster.event_log.events(),
+            events=self.event_log.events(),
             injected=tuple(self.injector.injected),
         )
 

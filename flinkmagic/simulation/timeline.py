@@ -10,6 +10,7 @@ from typing import Any
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution import Execution
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 
 _S = ExecutionState
 _ENDS = (_S.FINISHED, _S.CANCELED, _S.FAILED)
@@ -51,6 +52,10 @@ class Timeline:
         """The time from start to end."""
         return self.end_ms - self.start_ms
 
+    def end_of(self, span: TaskSpan) -> float:
+        """Return when an attempt ended; the end of the run for one that still ran then."""
+        return self.end_ms if span.end_ms is None else span.end_ms
+
     @property
     def busy_ms(self) -> float:
         """How long slots held a task, summed over the slots."""
@@ -66,7 +71,7 @@ class Timeline:
         busy_ms, until_ms = 0.0, float("-inf")
         own = [span for span in self.spans if (span.resource_id, span.slot) == slot]
         for span in sorted(own, key=lambda span: span.start_ms):
-            end_ms = self.end_ms if span.end_ms is None else span.end_ms
+            end_ms = self.end_of(span)
             busy_ms += max(0.0, end_ms - max(span.start_ms, until_ms))
             until_ms = max(until_ms, end_ms)
         return busy_ms
@@ -92,29 +97,27 @@ class Timeline:
 
 
 def timeline_of(
-    graph: AccessExecutionGraph,
+    info: ExecutionGraphInfo,
     *,
-    name: str,
-    job_status: str,
-    end_ms: float,
-    restarts: int,
+    end_ms: float | None = None,
     slot_of_allocation: Mapping[str, int] | None = None,
     slots: Iterable[tuple[str, int]] = (),
 ) -> Timeline:
-    """Make the timeline of an execution graph, live or archived.
+    """Make the timeline of a run.
 
     Parameters
     ----------
-    graph : AccessExecutionGraph
+    info : ExecutionGraphInfo
         The run; for each subtask, the attempts that are kept.
-    end_ms : float
-        When it ended, or now.
+    end_ms : float, optional
+        When it ended, if not when its job did.
     slot_of_allocation : mapping of str to int, optional
         The number of the slot by allocation id. Without it slots are numbered so that no two allocations overlap in
         one, using as few as possible.
     slots : iterable of (str, int)
         Slots that existed whether or not anything ran in them.
     """
+    graph = info.archived_execution_graph
     runs: list[tuple[int, Execution]] = []
     for vertex in range(graph.n_vertices):
         runs += [(vertex, execution) for execution in graph.prior_executions(vertex)]
@@ -125,7 +128,13 @@ def timeline_of(
     used = {(span.resource_id, span.slot) for span in spans}
     start_ms = min((e.timestamps[_S.CREATED] for _, e in runs if e.attempt == 0), default=0.0)
     return Timeline(
-        name, job_status, tuple(spans), tuple(sorted(used.union(slots), key=_slot_key)), start_ms, end_ms, restarts
+        info.job_name,
+        str(info.job_status),
+        tuple(spans),
+        tuple(sorted(used.union(slots), key=_slot_key)),
+        start_ms,
+        info.end_ms if end_ms is None else end_ms,
+        info.number_of_restarts,
     )
 
 
@@ -190,7 +199,7 @@ def timeline_text(timeline: Timeline, width: int = 60) -> str:
     place_width = max(map(len, places), default=0)
     for span, name, place in zip(timeline.spans, names, places, strict=True):
         start_ms = span.start_ms - timeline.start_ms
-        end_ms = (timeline.end_ms if span.end_ms is None else span.end_ms) - timeline.start_ms
+        end_ms = timeline.end_of(span) - timeline.start_ms
         left = int(width * start_ms / total_ms)
         right = max(left + 1, round(width * end_ms / total_ms))
         bar = (" " * left + _BARS.get(span.state, "=") * (right - left)).ljust(width)[:width]

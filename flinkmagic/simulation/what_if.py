@@ -105,24 +105,12 @@ def what_if(
     measured : MeasuredRun, optional
         What is known of the run's tasks and driver; by default the times of its executions.
     """
-    real = real_timeline(info)
+    real = timeline_of(info)
     if measured is None:
         work_ms = measured_work_ms(info.archived_execution_graph)
         return WhatIf(real, simulate(job_graph, replace(options, measured_ms=work_ms)))
     simulated = simulate(job_graph, measured.calibrated(options))
     return WhatIf(real, simulated, measured.calibration(job_graph))
-
-
-def real_timeline(info: ExecutionGraphInfo) -> Timeline:
-    """Return the timeline of a run; slots are numbered so that no two allocations overlap in one."""
-    end_ms = info.status_timestamps[info.job_status] if info.job_status.is_terminal else info.at_ms
-    return timeline_of(
-        info.archived_execution_graph,
-        name=info.job_name,
-        job_status=str(info.job_status),
-        end_ms=end_ms,
-        restarts=info.number_of_restarts,
-    )
 
 
 def measured_work_ms(graph: AccessExecutionGraph) -> dict[int, float]:

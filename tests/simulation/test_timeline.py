@@ -13,6 +13,8 @@ from flinkmagic.graph.execution_graph import build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
+from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.simulation.gantt import gantt_svg
 from flinkmagic.simulation.timeline import TaskSpan, Timeline, timeline_of, timeline_text
 
@@ -70,12 +72,17 @@ def test_a_real_run_makes_a_timeline_too() -> None:
         for state, at_ms in ((S.SCHEDULED, 0.0), (S.DEPLOYING, start_ms), (S.FAILED, end_ms)):
             graph.transition(vertex, state, at_ms, ValueError("broken") if state is S.FAILED else None)
     graph.reset_for_new_execution(0, 40.0)
-    found = timeline_of(graph.archive(), name="real", job_status="RUNNING", end_ms=50.0, restarts=1)
+    job = {"job_id": "1", "job_name": "real", "job_status": JobStatus.RUNNING, "number_of_restarts": 1, "at_ms": 50.0}
+    info = ExecutionGraphInfo(
+        **job, status_timestamps={}, archived_execution_graph=graph.archive(), exception_history=(), failure_cause=None
+    )
+    found = timeline_of(info)
     # the third allocation takes the place that the first one left; what was never deployed is not there
     assert [(s.task_name, s.slot) for s in found.spans] == [
         ("Source: a (1/3)", 0), ("Source: a (2/3)", 1), ("Source: a (3/3)", 0),
     ]  # fmt: skip
     assert found.slots == (("executor-1", 0), ("executor-1", 1))
+    assert (found.name, found.job_status, found.restarts) == ("real", "RUNNING", 1)
     assert found.spans[0].error == "broken"
     assert found.makespan_ms == 50.0
     assert np.isclose(found.busy_ms, 50.0)
