@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ NO_NAME = -1
 """In a column of names: no name."""
 
 
+@dataclass(eq=False, slots=True)
 class Columns:
     """The data that changes while a job runs, by global index of the execution vertex.
 
@@ -30,43 +32,29 @@ class Columns:
     and ``slot`` columns refer to. The optional columns are allocated when first written.
     """
 
-    __slots__ = (
-        "attempt",
-        "created_at_ms",
-        "errors",
-        "name_numbers",
-        "names",
-        "priors",
-        "resource",
-        "slot",
-        "state",
-        "timestamps",
-    )
-
-    def __init__(self, n_vertices: int, created_at_ms: float) -> None:
-        self.state: npt.NDArray[np.uint8] = np.zeros(n_vertices, dtype=np.uint8)
-        self.attempt: npt.NDArray[np.int32] = np.zeros(n_vertices, dtype=np.int32)
-        self.created_at_ms = created_at_ms
-        self.timestamps: dict[int, npt.NDArray[np.float64]] = {}
-        self.resource: npt.NDArray[np.int32] | None = None
-        self.slot: npt.NDArray[np.int32] | None = None
-        self.names: list[str] = []
-        self.name_numbers: dict[str, int] = {}
-        self.errors: dict[int, BaseException] = {}
-        self.priors: dict[int, tuple[Execution, ...]] = {}
+    created_at_ms: float
+    state: npt.NDArray[np.uint8]
+    attempt: npt.NDArray[np.int32]
+    timestamps: dict[int, npt.NDArray[np.float64]] = field(default_factory=dict)
+    resource: npt.NDArray[np.int32] | None = None
+    slot: npt.NDArray[np.int32] | None = None
+    names: list[str] = field(default_factory=list)
+    errors: dict[int, BaseException] = field(default_factory=dict)
+    priors: dict[int, tuple[Execution, ...]] = field(default_factory=dict)
 
     def copy(self) -> Columns:
         """Return a copy that nothing writes to."""
-        other = Columns(0, self.created_at_ms)
-        other.state = _frozen(self.state)
-        other.attempt = _frozen(self.attempt)
-        other.timestamps = {code: _frozen(column) for code, column in self.timestamps.items()}
-        other.resource = None if self.resource is None else _frozen(self.resource)
-        other.slot = None if self.slot is None else _frozen(self.slot)
-        other.names = self.names[:]
-        other.errors = dict(self.errors)
-        other.priors = dict(self.priors)
-        return other
+        return Columns(
+            self.created_at_ms,
+            _frozen(self.state),
+            _frozen(self.attempt),
+            {code: _frozen(column) for code, column in self.timestamps.items()},
+            None if self.resource is None else _frozen(self.resource),
+            None if self.slot is None else _frozen(self.slot),
+            self.names[:],
+            dict(self.errors),
+            dict(self.priors),
+        )
 
 
 class AccessExecutionGraph:
@@ -74,17 +62,6 @@ class AccessExecutionGraph:
 
     Execution vertices have a global index: job vertices in topological order, subtasks ascending. Result partitions and
     groups have global indices of their own.
-
-    Attributes
-    ----------
-    job_vertices : tuple of ExecutionJobVertex
-        In topological order.
-    results : tuple of IntermediateResult
-        In the order of their producers.
-    connections : tuple of Connection
-        In the order of their consumers, input by input; it is the order of the groups.
-    pipelined_regions : PipelinedRegions
-        Which vertices must run simultaneously.
     """
 
     def __init__(self, topology: ExecutionTopology, columns: Columns) -> None:
@@ -113,7 +90,7 @@ class AccessExecutionGraph:
 
     @property
     def connections(self) -> tuple[Connection, ...]:
-        """The edges in the order of their consumers."""
+        """The edges in the order of their consumers, input by input; it is the order of the groups."""
         return self._topology.connections
 
     @property

@@ -43,7 +43,10 @@ class ExecutionGraph(AccessExecutionGraph):
 
     def __init__(self, job_graph: JobGraph, at_ms: float = 0.0) -> None:
         topology = ExecutionTopology(job_graph)
-        super().__init__(topology, Columns(topology.n_vertices, at_ms))
+        n_vertices = topology.n_vertices
+        columns = Columns(at_ms, np.zeros(n_vertices, dtype=np.uint8), np.zeros(n_vertices, dtype=np.int32))
+        super().__init__(topology, columns)
+        self._name_numbers: dict[str, int] = {}
 
     def transition(
         self,
@@ -130,10 +133,10 @@ class ExecutionGraph(AccessExecutionGraph):
         columns.slot[index] = self._number_of(allocation_id)
 
     def _number_of(self, name: str) -> int:
-        columns = self._columns
-        number = columns.name_numbers.setdefault(name, len(columns.names))
-        if number == len(columns.names):
-            columns.names.append(name)
+        names = self._columns.names
+        number = self._name_numbers.setdefault(name, len(names))
+        if number == len(names):
+            names.append(name)
         return number
 
     def archive(self) -> ArchivedExecutionGraph:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings, ScheduleMode
@@ -36,6 +37,7 @@ class CoLocationGroup(_VertexGroup):
     __slots__ = ()
 
 
+@dataclass(eq=False, slots=True)
 class JobVertex:
     """A chain of operators that runs as one task. Mirrors ``JobVertex``.
 
@@ -55,44 +57,24 @@ class JobVertex:
         The kind of task.
     """
 
-    __slots__ = (
-        "co_location_group",
-        "configs",
-        "head",
-        "id",
-        "inputs",
-        "invokable",
-        "max_parallelism",
-        "name",
-        "operator_ids",
-        "operators",
-        "parallelism",
-        "produced",
-        "slot_sharing_group",
-    )
+    id: str
+    name: str
+    head: StreamNode
+    operators: tuple[StreamNode, ...]
+    operator_ids: tuple[str, ...]
+    configs: dict[int, StreamConfig]
+    parallelism: int = field(init=False)
+    max_parallelism: int = field(init=False)
+    invokable: Invokable = field(init=False)
+    slot_sharing_group: SlotSharingGroup = field(init=False)
+    co_location_group: CoLocationGroup | None = None
+    produced: list[IntermediateDataSet] = field(default_factory=list)
+    inputs: list[JobEdge] = field(default_factory=list)
 
-    def __init__(
-        self,
-        id: str,
-        name: str,
-        head: StreamNode,
-        operators: tuple[StreamNode, ...],
-        operator_ids: tuple[str, ...],
-        configs: dict[int, StreamConfig],
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.head = head
-        self.operators = operators
-        self.operator_ids = operator_ids
-        self.configs = configs
-        self.parallelism = head.parallelism
-        self.max_parallelism = head.max_parallelism
-        self.invokable: Invokable = head.invokable
-        self.slot_sharing_group: SlotSharingGroup
-        self.co_location_group: CoLocationGroup | None = None
-        self.produced: list[IntermediateDataSet] = []
-        self.inputs: list[JobEdge] = []
+    def __post_init__(self) -> None:
+        self.parallelism = self.head.parallelism
+        self.max_parallelism = self.head.max_parallelism
+        self.invokable = self.head.invokable
 
     @property
     def names(self) -> list[str]:
@@ -154,26 +136,16 @@ class IntermediateDataSet:
         return f"IntermediateDataSet({self.producer.name!r}[{self.index}], {self.result_type.name})"
 
 
+@dataclass(eq=False, slots=True)
 class JobEdge:
     """A vertex reading a result. Mirrors ``JobEdge``."""
 
-    __slots__ = ("input_index", "partitioner", "pattern", "source", "stream_edge", "target")
-
-    def __init__(
-        self,
-        source: IntermediateDataSet,
-        target: JobVertex,
-        input_index: int,
-        pattern: DistributionPattern,
-        partitioner: StreamPartitioner,
-        stream_edge: StreamEdge,
-    ) -> None:
-        self.source = source
-        self.target = target
-        self.input_index = input_index
-        self.pattern = pattern
-        self.partitioner = partitioner
-        self.stream_edge = stream_edge
+    source: IntermediateDataSet
+    target: JobVertex
+    input_index: int
+    pattern: DistributionPattern
+    partitioner: StreamPartitioner
+    stream_edge: StreamEdge
 
     @property
     def producer(self) -> JobVertex:

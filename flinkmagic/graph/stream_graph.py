@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -32,6 +33,7 @@ class Invokable(Enum):
     ITERATION_TAIL = "org.apache.flink.streaming.runtime.tasks.StreamIterationTail"
 
 
+@dataclass(eq=False, slots=True)
 class StreamNode:
     """An operator in the StreamGraph. Mirrors ``StreamNode``.
 
@@ -39,51 +41,22 @@ class StreamNode:
     ``metadata`` and ``operator_factory`` are the transformation's.
     """
 
-    __slots__ = (
-        "chaining_strategy",
-        "co_location_group",
-        "consumed_dataset_id",
-        "description",
-        "id",
-        "in_edges",
-        "invokable",
-        "iteration_id",
-        "max_parallelism",
-        "metadata",
-        "name",
-        "operator_factory",
-        "out_edges",
-        "parallelism",
-        "slot_sharing_group",
-        "uid",
-    )
-
-    def __init__(
-        self,
-        id: int,
-        name: str,
-        invokable: Invokable,
-        parallelism: int,
-        max_parallelism: int,
-        slot_sharing_group: str | None,
-        co_location_group: str | None,
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.invokable = invokable
-        self.parallelism = parallelism
-        self.max_parallelism = max_parallelism
-        self.slot_sharing_group = slot_sharing_group
-        self.co_location_group = co_location_group
-        self.chaining_strategy: ChainingStrategy | None = None
-        self.uid: str | None = None
-        self.description: str | None = None
-        self.metadata: Mapping[str, Any] | None = None
-        self.operator_factory: object | None = None
-        self.iteration_id: int | None = None
-        self.consumed_dataset_id: str | None = None
-        self.in_edges: list[StreamEdge] = []
-        self.out_edges: list[StreamEdge] = []
+    id: int
+    name: str
+    invokable: Invokable
+    parallelism: int
+    max_parallelism: int
+    slot_sharing_group: str | None
+    co_location_group: str | None
+    chaining_strategy: ChainingStrategy | None = None
+    uid: str | None = None
+    description: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    operator_factory: object | None = None
+    iteration_id: int | None = None
+    consumed_dataset_id: str | None = None
+    in_edges: list[StreamEdge] = field(default_factory=list)
+    out_edges: list[StreamEdge] = field(default_factory=list)
 
     @property
     def label(self) -> int | str:
@@ -97,6 +70,7 @@ class StreamNode:
         return f"{self.name}-{self.id}"
 
 
+@dataclass(eq=False, slots=True)
 class StreamEdge:
     """A connection of two nodes. Mirrors ``StreamEdge``.
 
@@ -105,65 +79,30 @@ class StreamEdge:
     the persistent result that the edge produces.
     """
 
-    __slots__ = (
-        "dataset_id",
-        "exchange_mode",
-        "output_tag",
-        "partitioner",
-        "selected_names",
-        "source",
-        "target",
-        "type_number",
-        "unique_id",
-    )
-
-    def __init__(
-        self,
-        source: StreamNode,
-        target: StreamNode,
-        type_number: int,
-        partitioner: StreamPartitioner,
-        exchange_mode: StreamExchangeMode,
-        output_tag: OutputTag | None = None,
-        selected_names: tuple[str, ...] | None = (),
-        dataset_id: str | None = None,
-        unique_id: int = 0,
-    ) -> None:
-        self.source = source
-        self.target = target
-        self.type_number = type_number
-        self.partitioner = partitioner
-        self.exchange_mode = exchange_mode
-        self.output_tag = output_tag
-        self.selected_names = selected_names
-        self.dataset_id = dataset_id
-        self.unique_id = unique_id
+    source: StreamNode
+    target: StreamNode
+    type_number: int
+    partitioner: StreamPartitioner
+    exchange_mode: StreamExchangeMode
+    output_tag: OutputTag | None = None
+    selected_names: tuple[str, ...] | None = ()
+    dataset_id: str | None = None
+    unique_id: int = 0
 
     def __repr__(self) -> str:
         return f"StreamEdge({self.source!r} -> {self.target!r}, {self.partitioner}, {self.exchange_mode.name})"
 
 
+@dataclass(eq=False, slots=True)
 class VirtualNode:
     """A partition, side output or selection on the way to a real node; it lives while the graph is built."""
 
-    __slots__ = ("dataset_id", "exchange_mode", "origin", "output_tag", "partitioner", "selected_names")
-
-    def __init__(
-        self,
-        origin: int,
-        *,
-        partitioner: StreamPartitioner | None = None,
-        exchange_mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED,
-        output_tag: OutputTag | None = None,
-        selected_names: tuple[str, ...] | None = None,
-        dataset_id: str | None = None,
-    ) -> None:
-        self.dataset_id = dataset_id
-        self.origin = origin
-        self.partitioner = partitioner
-        self.exchange_mode = exchange_mode
-        self.output_tag = output_tag
-        self.selected_names = selected_names
+    origin: int
+    partitioner: StreamPartitioner | None = None
+    exchange_mode: StreamExchangeMode = StreamExchangeMode.UNDEFINED
+    output_tag: OutputTag | None = None
+    selected_names: tuple[str, ...] | None = None
+    dataset_id: str | None = None
 
 
 class StreamGraph:
