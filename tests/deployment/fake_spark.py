@@ -264,7 +264,7 @@ class FakeSpark:
         is_map = isinstance(stage.handle, ShuffleMapStageHandle)
         shuffle = (shuffle_id or stage.stage_id) if is_map else None
         ref = StageRef(stage.stage_id, shuffle, self.by_name[name].parallelism if tasks is None else tasks)
-        self.say(JobStarted(stage.job_id, self.clock.now_ms(), stage.tag, (ref,)))
+        self.say(JobStarted(stage.job_id, stage.tag, (ref,)))
 
     def region_started(self, name):
         """Spark's job of a pipelined region has started; the tasks of its stages are launched by their names."""
@@ -276,7 +276,7 @@ class FakeSpark:
             self._member_stages[member] = next(self._ids)
             refs.append(StageRef(self._member_stages[member], shuffle, self.by_name[member].parallelism))
         first.stage_id = self._member_stages[name]
-        self.say(JobStarted(first.job_id, self.clock.now_ms(), first.tag, tuple(refs)))
+        self.say(JobStarted(first.job_id, first.tag, tuple(refs)))
 
     def launch_in_region(self, name, partition, *, executor="1"):
         advance(self.clock, 1)
@@ -322,7 +322,7 @@ class FakeSpark:
         """The stage's thread ends, and all that Spark said before it is heard."""
         stage = self.stage(name)
         if stage.job_id is not None:
-            self.say(JobEnded(stage.job_id, self.clock.now_ms(), error is None))
+            self.say(JobEnded(stage.job_id, error is None))
         stage.over = True
         stage.on_outcome(stage, StageOutcome(error=error, **facts))
         self.settle()

@@ -526,7 +526,7 @@ class StageDrive(BoardDrive):
         """Handle an executor that gives no sign of life, and whose loss Spark did not report."""
         if resource_id not in self.state.removed:
             self._event_log.add("executors", f"{resource_id} is gone: Spark no longer has it, and did not report it")
-            self.handle([ExecutorRemoved(self._clock.now_ms(), resource_id, "it gave no sign of life")])
+            self.handle([ExecutorRemoved(resource_id, "it gave no sign of life")])
         return False
 
     def heartbeat(self, executor: str) -> None:

@@ -133,9 +133,9 @@ public class TaskMonitor extends SparkListener {
         }
     }
 
-    /** Lets a waiting `drain` return. */
+    /** Lets a waiting `drain` return, with an empty line. */
     public void wake() {
-        lines.add("W");
+        lines.add("");
         urgent.release();
     }
 
@@ -148,8 +148,7 @@ public class TaskMonitor extends SparkListener {
         jobs.add(Integer.valueOf(event.jobId()));
         submitted(tag);
         StringBuilder line = new StringBuilder();
-        line.append("J\t").append(event.jobId()).append('\t').append(event.time()).append('\t');
-        line.append(tag).append('\t');
+        line.append("J\t").append(event.jobId()).append('\t').append(tag).append('\t');
         scala.collection.Iterator infos = event.stageInfos().iterator();
         boolean first = true;
         while (infos.hasNext()) {
@@ -168,7 +167,7 @@ public class TaskMonitor extends SparkListener {
             return;
         }
         boolean failed = event.jobResult() instanceof JobFailed;
-        lines.add("j\t" + event.jobId() + "\t" + event.time() + "\t" + (failed ? "FAILED" : "SUCCEEDED"));
+        lines.add("j\t" + event.jobId() + "\t" + (failed ? "FAILED" : "SUCCEEDED"));
     }
 
     @Override
@@ -209,19 +208,18 @@ public class TaskMonitor extends SparkListener {
 
     @Override
     public void onExecutorAdded(SparkListenerExecutorAdded event) {
-        lines.add("A\t" + event.time() + "\t" + event.executorId() + "\t" + event.executorInfo().totalCores() + "\t"
-            + event.executorInfo().executorHost());
+        lines.add("A\t" + event.executorId() + "\t" + event.executorInfo().totalCores());
     }
 
     @Override
     public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
-        lines.add("D\t" + event.time() + "\t" + event.executorId() + "\t" + escape(event.reason()));
+        lines.add("D\t" + event.executorId() + "\t" + escape(event.reason()));
     }
 
     /** The last that Spark reports, except the ends of what it breaks off: its bus passes on no marker from here on. */
     @Override
     public void onApplicationEnd(SparkListenerApplicationEnd event) {
-        lines.add("Z\t" + event.time());
+        lines.add("Z");
         urgent.release();
     }
 

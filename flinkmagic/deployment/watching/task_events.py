@@ -23,7 +23,6 @@ class JobStarted(NamedTuple):
     """A Spark job of ours has started; `tag` is the one of our tags that it has."""
 
     job_id: int
-    at_ms: float
     tag: str
     stages: tuple[StageRef, ...]
 
@@ -37,7 +36,6 @@ class JobEnded(NamedTuple):
     """A Spark job of ours is over."""
 
     job_id: int
-    at_ms: float
     succeeded: bool
 
 
@@ -98,24 +96,19 @@ class TaskEnded(NamedTuple):
 class ExecutorAdded(NamedTuple):
     """An executor has registered."""
 
-    at_ms: float
     executor: str
     cores: int
-    host: str
 
 
 class ExecutorRemoved(NamedTuple):
     """An executor is gone."""
 
-    at_ms: float
     executor: str
     reason: str
 
 
 class ApplicationEnded(NamedTuple):
     """The SparkContext is being stopped."""
-
-    at_ms: float
 
 
 class Marker(NamedTuple):
@@ -143,12 +136,10 @@ def parse_lines(text: str) -> Iterator[TaskEvent]:
     """Parse what `TaskMonitor.drain` returned."""
     for line in text.split("\n"):
         if line:
-            event = _parse(line)
-            if event is not None:
-                yield event
+            yield _parse(line)
 
 
-def _parse(line: str) -> TaskEvent | None:
+def _parse(line: str) -> TaskEvent:
     kind, *rest = line.split("\t")
     match kind:
         case "S":
@@ -159,20 +150,18 @@ def _parse(line: str) -> TaskEvent | None:
                 return TaskEnded(_task(rest), float(rest[8]), rest[9], metrics, "", "")
             return TaskEnded(_task(rest), float(rest[8]), rest[9], metrics, rest[11], _unescape(rest[12]))
         case "J":
-            stages = tuple(map(_stage_ref, rest[3].split(","))) if rest[3] else ()
-            return JobStarted(int(rest[0]), float(rest[1]), rest[2], stages)
+            stages = tuple(map(_stage_ref, rest[2].split(","))) if rest[2] else ()
+            return JobStarted(int(rest[0]), rest[1], stages)
         case "j":
-            return JobEnded(int(rest[0]), float(rest[1]), rest[2] == "SUCCEEDED")
+            return JobEnded(int(rest[0]), rest[1] == "SUCCEEDED")
         case "A":
-            return ExecutorAdded(float(rest[0]), rest[1], int(rest[2]), rest[3])
+            return ExecutorAdded(rest[0], int(rest[1]))
         case "D":
-            return ExecutorRemoved(float(rest[0]), rest[1], _unescape(rest[2]))
+            return ExecutorRemoved(rest[0], _unescape(rest[1]))
         case "Z":
-            return ApplicationEnded(float(rest[0]))
+            return ApplicationEnded()
         case "M":
             return Marker(rest[0])
-        case "W":
-            return None
     raise InvariantViolatedError(f"the task monitor writes lines of known kinds, not {line[:200]!r}")
 
 
@@ -192,11 +181,7 @@ def _task(fields: list[str]) -> TaskStarted:
 
 def _stage_ref(text: str) -> StageRef:
     stage, shuffle, tasks = text.split(":")
-    return StageRef(int(stage), _shuffle(shuffle), int(tasks))
-
-
-def _shuffle(text: str) -> int | None:
-    return None if text == "-1" else int(text)
+    return StageRef(int(stage), None if shuffle == "-1" else int(shuffle), int(tasks))
 
 
 def _unescape(text: str) -> str:

@@ -47,7 +47,7 @@ def test_an_executor_whose_loss_spark_told_is_not_asked_any_more():
     spark.job_started("Map")
     spark.launch("Map", 0, executor="7")
     spark.session_slots.lost.add("7")
-    spark.say(ExecutorRemoved(spark.clock.now_ms(), "7", "its machine is gone"))
+    spark.say(ExecutorRemoved("7", "its machine is gone"))
     spark.pass_time(2 * TIMEOUT_MS)
     assert silent(spark) == []
 
@@ -97,7 +97,7 @@ def test_the_events_of_a_failed_job_are_kept_and_lead_to_the_same_instructions_a
     spark = FakeSpark(vertices, restart_strategy=FixedDelayRestartBackoffTimeStrategy(1, 10.0))
     spark.job_started("Map")
     tasks = [spark.launch("Map", partition, executor="7") for partition in range(3)]
-    spark.say(ExecutorRemoved(spark.clock.now_ms(), "7", "its machine is gone"))
+    spark.say(ExecutorRemoved("7", "its machine is gone"))
     for task in tasks:
         spark.lose(task)
     for task in [spark.launch("Map", partition, executor="8") for partition in range(3)]:

@@ -39,7 +39,7 @@ class Recovery:
         stage.stage_id, stage.job_id = next(self.ids), next(self.ids)
         own = StageRef(stage.stage_id, None, spark.by_name[consumer].parallelism)
         lost = StageRef(stage_id, shuffle, spark.by_name[producer].parallelism)
-        spark.say(JobStarted(stage.job_id, spark.clock.now_ms(), tag, (lost, own)))
+        spark.say(JobStarted(stage.job_id, tag, (lost, own)))
 
     def launch(self, partition, executor="2"):
         advance(self.spark.clock, 1)
@@ -124,7 +124,7 @@ def test_a_held_success_that_is_taken_back_fails_its_execution():
 def test_lost_outputs_are_made_by_new_executions_of_their_vertex():
     spark = FakeSpark(CHAIN)
     spark.run("Map")
-    spark.say(ExecutorRemoved(0.0, "1", "worker lost"))
+    spark.say(ExecutorRemoved("1", "worker lost"))
     recovery = Recovery(spark, "Write", "Map")
     task = recovery.launch(1)
     assert spark.state("Map") == ["FINISHED", "RUNNING"]
@@ -301,7 +301,7 @@ def test_cancelling_ends_what_is_being_made_once_more():
     assert spark.state("Map") == ["CANCELING", "FINISHED"]
     assert spark.stage("Write").is_cancelled
     spark.end(task, "KILLED")
-    spark.say(JobEnded(spark.stage("Write").job_id, spark.clock.now_ms(), False))
+    spark.say(JobEnded(spark.stage("Write").job_id, False))
     spark.conclude("Write", RuntimeError("cancelled"))
     assert spark.scheduler.job_status is JobStatus.CANCELED
     assert spark.active_runs() == []

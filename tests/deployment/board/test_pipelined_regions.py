@@ -90,7 +90,7 @@ def test_a_region_for_which_the_session_is_too_small_holds_up_no_other_vertex_an
     assert spark.running() == []
     assert "waits for 4 slots, which it needs simultaneously; 3 of 3 are free" in spark.drive.waiting_for
     assert spark.scheduler.job_status is JobStatus.RUNNING
-    spark.say(ExecutorAdded(spark.clock.now_ms(), "2", 1, "host"))
+    spark.say(ExecutorAdded("2", 1))
     assert spark.running() == ["Write"]
 
 

@@ -299,7 +299,7 @@ def test_lost_outputs_are_made_again_as_recovery_of_their_vertex():
     shuffle = spark.stage("Map").stage_id
     write = spark.stage("Write")
     again, own = StageRef(90, shuffle, 2), StageRef(91, None, 2)
-    spark.say(JobStarted(50, 0.0, write.tag, (again, own)))
+    spark.say(JobStarted(50, write.tag, (again, own)))
     task = TaskStarted(90, 1, 1, 0, 900, "1", spark.clock.now_ms(), False)
     spark.say(task)
     spark.end(task)

@@ -253,7 +253,7 @@ class OneStage(Story):
         self.submit([MAP.first + subtask for subtask in range(3)], {MAP.index: 1})
         self.run = self.state.active[MAP.index]
         self.run.holds_all = holds_all
-        job = JobStarted(1, 0.0, self.run.tag, (StageRef(0, SHUFFLE, 4),))
+        job = JobStarted(1, self.run.tag, (StageRef(0, SHUFFLE, 4),))
         self.tell(JobSubmitted(self.run.tag, job, False, tasks, {}))
 
     def runs(self):
@@ -264,7 +264,7 @@ class OneStage(Story):
             self.start(0, pick((0, 0, 0, 1, 1, 2, 3), which))
 
     def abort(self, which):
-        self.tell(JobEnded(1, 0.0, False))
+        self.tell(JobEnded(1, False))
 
     def stage_done(self, which):
         self.end_stage(self.run, None)
@@ -297,7 +297,7 @@ class OutputsMadeAgain(Story):
         self.readers = [self.state.active[each.index] for each in READERS]
         for number, run in enumerate(self.readers):
             stages = (StageRef(10 * number, SHUFFLE, 4), StageRef(10 * number + 1, None, 1))
-            self.tell(JobSubmitted(run.tag, JobStarted(number, 0.0, run.tag, stages), False, None, {}))
+            self.tell(JobSubmitted(run.tag, JobStarted(number, run.tag, stages), False, None, {}))
 
     def runs(self):
         return [*self.state.remade.values(), *self.readers]

@@ -180,7 +180,7 @@ def test_a_stopped_listener_is_off_the_bus(spark):
 
 def test_reads_every_kind_of_line():
     text = (
-        "J\t3\t10\tt-v1\t\nA\t1\t4\t8\thost\nD\t2\t4\tlost\\nall\nW\n"
+        "J\t3\tt-v1\t\nA\t4\t8\nD\t4\tlost\\nall\n\n"
         "E\t1\t0\t2\t1\t9\t4\t100\t1\t180\tFAILED\t\tFetchFailed:5:1\ta\\\\n\\tb\nM\tx\n"
     )
     job, added, removed, end, marker = parse_lines(text)
