@@ -49,9 +49,8 @@ class Dispatcher:
     """
 
     def __init__(self) -> None:
-        self._runners: list[JobManagerRunner] = []
-        """The runners. A job that is submitted a second time has two, until the second one is refused."""
-        self._unlisted: list[JobManagerRunner] = []
+        self._runners: dict[JobManagerRunner, bool] = {}
+        """The runners, and which are listed. A job that is submitted a second time has two, until that is refused."""
         self._over: deque[JobDetails] = deque(maxlen=MOST_JOBS_THAT_ARE_OVER)
         self._lock = threading.Lock()
 
@@ -84,9 +83,7 @@ class Dispatcher:
         runner = JobManagerRunner(factory, election, services.job_graph_store)
         factory.event_log.add("dispatcher", f"job {job_id} ({factory.execution_graph.job_graph.name}) is submitted")
         with self._lock:
-            self._runners.append(runner)
-            if not listed:
-                self._unlisted.append(runner)
+            self._runners[runner] = listed
         runner.result.add_done_callback(lambda _: self._forget(runner))
         try:
             runner.start()
@@ -100,7 +97,7 @@ class Dispatcher:
     def jobs(self) -> list[JobDetails]:
         """Return the jobs that are over, oldest first, then running ones (`Dispatcher.requestMultipleJobDetails`)."""
         with self._lock:
-            over, runners = list(self._over), [one for one in self._runners if one not in self._unlisted]
+            over, runners = list(self._over), [one for one, is_listed in self._runners.items() if is_listed]
         masters = [runner.job_master for runner in runners]
         return [*over, *(JobDetails.of(master.request_job()) for master in masters if master is not None)]
 
@@ -113,8 +110,6 @@ class Dispatcher:
 
     def _forget(self, runner: JobManagerRunner) -> None:
         with self._lock:
-            self._runners.remove(runner)
-            if runner in self._unlisted:
-                self._unlisted.remove(runner)
-            elif runner.last_info is not None:
+            is_listed = self._runners.pop(runner)
+            if is_listed and runner.last_info is not None:
                 self._over.append(JobDetails.of(runner.last_info))

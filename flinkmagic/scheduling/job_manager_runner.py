@@ -8,7 +8,6 @@ from typing import Protocol
 
 from flinkmagic.errors.scheduling import JobSuspendedError, MainThreadStoppedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
-from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_master import JobMaster
@@ -67,10 +66,10 @@ class JobMasterServiceFactory(Protocol):
         ...
 
 
-class JobMasterServiceProcess:
+class JobMasterServiceProcess(JobListener):
     """One term of leadership: makes the job's master, keeps its journal, and then starts it.
 
-    It records the job's status, as a `JobListener`; the rest of the journal is the master's.
+    It records the job's status; the rest of the journal is the master's, and what tasks made is gone with this process.
     """
 
     def __init__(
@@ -109,11 +108,6 @@ class JobMasterServiceProcess:
         if self._journal is not None and new not in (JobStatus.CREATED, JobStatus.RECONCILING):
             append_status(self._journal, new)
             self._journal.sync()
-
-    def on_execution_state_changed(
-        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
-    ) -> None:
-        """Do nothing: what tasks made is gone with this process."""
 
     def _over(self, info: ExecutionGraphInfo) -> None:
         self._close_journal()
@@ -187,15 +181,12 @@ class JobManagerRunner:
         self._factory.event_log.add("job manager", f"leads job {self.job_id}")
         try:
             former = self._store.take_up(self.job_id) if self._store is not None else None
-            self._tell(former)
+            if former is not None and former.status is not None and not former.is_over:
+                self._factory.event_log.add("job manager", f"takes job {self.job_id} up")
             self._process = JobMasterServiceProcess(self._factory, self._store, former, self._over)
             self._process.start()
         except Exception as error:  # noqa: BLE001 - what waits for the result must hear of it
             self.handle_error(error)
-
-    def _tell(self, former: StoredJob | None) -> None:
-        if former is not None and former.status is not None and not former.is_over:
-            self._factory.event_log.add("job manager", f"takes job {self.job_id} up")
 
     def revoke_leadership(self) -> None:
         """Suspend the job."""

@@ -17,13 +17,12 @@ from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition, TaskExecutorGateway
 
 if TYPE_CHECKING:
-    from flinkmagic.graph.execution_state import ExecutionState
     from flinkmagic.scheduling.default_scheduler import DefaultScheduler, RecoveredJob
     from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
     from flinkmagic.scheduling.job_status import JobStatus
 
 
-class JobMaster:
+class JobMaster(JobListener):
     """Runs one job on slots that executors offer.
 
     The chain, each link of which is in the event log: the scheduler asks for slots, the pool declares what it
@@ -160,11 +159,6 @@ class JobMaster:
         """Release everything when the job is over, once the call that ended it has returned."""
         if new.is_terminal:
             self._main_thread.execute(self._over)
-
-    def on_execution_state_changed(
-        self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None
-    ) -> None:
-        """Do nothing: single executions do not concern the master."""
 
     def _over(self) -> None:
         self.slot_pool.close_async().when_complete(lambda _value, _error: self._closed())

@@ -93,7 +93,8 @@ TRANSITIONS: frozenset[tuple[JobStatus, JobStatus]] = frozenset(
 class JobListener(Protocol):
     """Is notified of what happens to a job, on the main thread, after it has happened.
 
-    A listener must be quick and must not call the scheduler; it may hand work to the main thread.
+    A listener must be quick and must not call the scheduler; it may hand work to the main thread. A class that derives
+    from this one ignores what it does not define.
     """
 
     def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
