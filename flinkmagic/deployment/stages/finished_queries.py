@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.deployment.stages.session_queries import query_over_plan
-from flinkmagic.jvm.java import dataset_class, option, static_method
+from flinkmagic.deployment.stages.session_queries import query_over_plan, run_as_query
+from flinkmagic.jvm.java import dataset_class, option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,11 +55,7 @@ class FinishedQuery:
     def _collected(self, name: str) -> Any:
         """Return the rows as a ``LocalRelation``."""
         body = CLASSES.new_instance(self._sc._gateway, "CollectedRows", self._plan, self._query.output())
-        return self._run(name, body)
-
-    def _run(self, name: str, body: Any) -> Any:
-        run = static_method(self._sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
-        return run(self._execution, option(self._sc._jvm, name), body)
+        return run_as_query(self._sc, self._execution, name, body)
 
     def local_frame(self) -> DataFrame:
         """Collect the rows, and return a DataFrame over them that runs nothing."""

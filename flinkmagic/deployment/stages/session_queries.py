@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.errors.deployment import DriverClassesRefusedError
-from flinkmagic.jvm.java import java_words, static_method
+from flinkmagic.jvm.java import java_words, option, static_method
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -70,6 +70,12 @@ def query_over_plan(sc: SparkContext, jsession: JavaObject, query: JavaObject, p
     """
     filled = {"/* arguments */": _arguments(sc._jvm)}
     return CLASSES.new_instance(sc._gateway, "SessionQuery", jsession, query, plan, filled=filled)
+
+
+def run_as_query(sc: SparkContext, query_execution: JavaObject, name: str | None, body: JavaObject) -> Any:
+    """Run a Scala function as a query that listeners know by this name of Spark's; return what it returns."""
+    run = static_method(sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
+    return run(query_execution, option(sc._jvm, name), body)
 
 
 @functools.lru_cache(maxsize=8)

@@ -22,11 +22,11 @@ from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.free_slots import free_slots
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch, end_python_workers
-from flinkmagic.deployment.stages.session_queries import session_query
+from flinkmagic.deployment.stages.session_queries import run_as_query, session_query
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
-from flinkmagic.jvm.java import java_class, option, static_method
+from flinkmagic.jvm.java import java_class, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.stage_handles import QueryStageHandle, StageHandle
 from flinkmagic.planning.stage_metrics import StageMetrics
@@ -203,8 +203,7 @@ class StageRunner:
         body = CLASSES.new_instance(self.sc._gateway, "StageBody", target)
         if jsession is not None:
             body = CLASSES.new_instance(self.sc._gateway, "InSession", jsession, body)
-        run = static_method(self.sc._jvm, "org.apache.spark.sql.execution.SQLExecution", "withNewExecutionId")
-        run(query_execution, option(self.sc._jvm, name), body)
+        run_as_query(self.sc, query_execution, name, body)
 
     def _as_python(self, throwable: JavaObject) -> BaseException:
         """Return what a call of PySpark's raises for an error of Spark's: py4j's own for one that it does not know."""
