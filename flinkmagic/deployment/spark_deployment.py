@@ -226,11 +226,9 @@ class SparkDeployment(Deployment):
 
     @property
     def status(self) -> JobStatus:
-        """The state of the job as a whole, according to its master."""
         return self._job_master.status
 
     def tasks(self) -> list[TaskRecord]:
-        """Return one record for each task attempt of Spark's, in the order of launch."""
         return self._drive.state.log.records()
 
     def finished_sinks(self) -> list[PlannedSink]:
@@ -246,38 +244,30 @@ class SparkDeployment(Deployment):
 
     @property
     def taken_up(self) -> TakenUp:
-        """What exists already and does not run."""
         return self._taken_up
 
     @property
     def not_retained(self) -> dict[str, str]:
-        """By the name of a stage, why no later run can use its result."""
         return dict(self._retention.reasons) if self._retention is not None else {}
 
     @property
     def not_used(self) -> dict[str, str]:
-        """By the name of a DataFrame, why its kept rows are not used."""
         return dict(self._retention.not_used) if self._retention is not None else {}
 
     @property
     def not_refreshed(self) -> dict[str, str]:
-        """By the name of a stage, why what an earlier job has computed is not brought up to date."""
         return dict(self._retention.not_refreshed) if self._retention is not None else {}
 
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
-        """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""
         return dict(self._drive.partition_bytes)
 
     def adaptations(self) -> dict[str, StageAdaptation]:
-        """Return how a stage's run differed from its plan, by the id of its job vertex."""
         return dict(self._drive.adaptations)
 
     def metrics(self) -> dict[str, StageMetrics]:
-        """Return what the operators of a stage have measured, by the id of its job vertex, once it is done."""
         return dict(self._drive.metrics)
 
     def snapshot(self) -> DeploymentSnapshot:
-        """Return the job's progress."""
         session = self._cluster.resource_manager.slots.total
         return DeploymentSnapshot.of(
             self._job_master.request_job(),
@@ -328,7 +318,6 @@ class SparkDeployment(Deployment):
         return [] if is_plains and not is_out_of_room(root.error) else found
 
     def kept_boundaries(self) -> list[tuple[PlannedBoundary, DataFrame]]:
-        """Return the boundaries whose rows are kept whole, each with a DataFrame of the user's session over them."""
         found = [(one, self._handle_of(vertex)) for one, vertex in self._boundaries if self._is_finished(vertex)]
         return [(one, self._kept.frame(handle)) for one, handle in found if one.is_whole and self._kept.of(handle)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -184,14 +184,13 @@ class StreamingDeployment(Deployment):
 
     def snapshot(self) -> DeploymentSnapshot:
         """Return the job's progress. A task of a stream holds its slot as long as it runs."""
-        info = self._job_master.request_job()
         total = self._slots or self._cluster.resource_manager.slots.total
-        made = DeploymentSnapshot.of(info, [], total)
-        running = info.archived_execution_graph.state == ExecutionState.RUNNING.value
+        made = DeploymentSnapshot.of(self._job_master.request_job(), [], total)
+        running = made.job.archived_execution_graph.state == ExecutionState.RUNNING.value
         widths = [
             int(running[one.vertices.start : one.vertices.stop].sum()) for one in self.execution_graph.job_vertices
         ]
-        return DeploymentSnapshot(made.job, made.tasks, min(total, max(widths, default=0)), total)
+        return replace(made, slots_used=min(total, max(widths, default=0)))
 
     # -- inside ----------------------------------------------------------------------------------------
 
