@@ -77,8 +77,8 @@ class DefaultSlotPoolServiceSchedulerFactory:
     clock: Clock
     event_log: JobEventLog
     scheduler_factory: SchedulerNGFactory
-    slot_request_timeout_ms: float | None = 300_000.0
-    batch_slot_timeout_ms: float | None = 300_000.0
+    slot_request_timeout_ms: float = 300_000.0
+    batch_slot_timeout_ms: float = 300_000.0
 
     def create_slot_pool_service(self, declare: Callable[[int], None]) -> DeclarativeSlotPoolBridge:
         """Make a declarative pool with its bridge."""

@@ -12,6 +12,9 @@ from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
 
+IDLE_SLOT_TIMEOUT_MS = 50_000.0
+"""Flink's `slot.idle.timeout`."""
+
 
 @dataclass
 class _AllocatedSlot:
@@ -27,7 +30,7 @@ class DeclarativeSlotPool:
     2. An offer is accepted while the pool has fewer slots than are needed. A slot that was accepted before is accepted
        again.
     3. A slot is free or reserved. `on_new_slots` is notified of free ones.
-    4. A free slot that is not needed is returned when it has been idle for `idle_slot_timeout_ms`.
+    4. A free slot that is not needed is returned when it has been idle for `IDLE_SLOT_TIMEOUT_MS`.
 
     Departure from Flink: there are no resource profiles; every slot fits every request.
 
@@ -35,21 +38,12 @@ class DeclarativeSlotPool:
     ----------
     declare : callable
         Called with the number of slots needed in all, whenever that changes.
-    idle_slot_timeout_ms : float
-        Flink's `slot.idle.timeout`.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        declare: Callable[[int], None],
-        event_log: JobEventLog,
-        idle_slot_timeout_ms: float = 50_000.0,
-    ) -> None:
+    def __init__(self, clock: Clock, declare: Callable[[int], None], event_log: JobEventLog) -> None:
         self._clock = clock
         self._declare = declare
         self._event_log = event_log
-        self._idle_slot_timeout_ms = idle_slot_timeout_ms
         self.on_new_slots: Callable[[Sequence[PhysicalSlot]], None] = lambda _slots: None
         self.required = 0
         # invariant: _free holds exactly the allocation ids whose slot has an idle_since_ms
@@ -137,7 +131,7 @@ class DeclarativeSlotPool:
     def release_idle_slots(self) -> None:
         """Return free slots to their executors that are not needed and have been idle for long."""
         excess = len(self._slots) - self.required
-        long_ago = self._clock.now_ms() - self._idle_slot_timeout_ms
+        long_ago = self._clock.now_ms() - IDLE_SLOT_TIMEOUT_MS
         for allocation_id in list(self._free):
             slot = self._slots[allocation_id]
             if excess > 0 and slot.idle_since_ms is not None and slot.idle_since_ms <= long_ago:

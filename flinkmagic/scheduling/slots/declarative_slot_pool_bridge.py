@@ -33,11 +33,6 @@ class DeclarativeSlotPoolBridge:
     4. Requests of a bounded job fail when the pool has had no slot at all for `batch_slot_timeout_ms`.
     5. When the resource manager has no more, requests of an unbounded job fail immediately: they need all their slots
        simultaneously. Those of a bounded job wait their turn.
-
-    Parameters
-    ----------
-    slot_request_timeout_ms, batch_slot_timeout_ms : float or None
-        None means that no request fails.
     """
 
     def __init__(
@@ -47,8 +42,8 @@ class DeclarativeSlotPoolBridge:
         clock: Clock,
         main_thread: ComponentMainThreadExecutor,
         event_log: JobEventLog,
-        slot_request_timeout_ms: float | None = 300_000.0,
-        batch_slot_timeout_ms: float | None = 300_000.0,
+        slot_request_timeout_ms: float = 300_000.0,
+        batch_slot_timeout_ms: float = 300_000.0,
     ) -> None:
         self.pool = pool
         pool.on_new_slots = self._match
@@ -192,7 +187,7 @@ class DeclarativeSlotPoolBridge:
     # -- timeouts ----------------------------------------------------------------------------------------
 
     def _watch_batch_requests(self) -> None:
-        if self._batch_slot_timeout_ms is not None and not self._is_batch_check_due and self._pending:
+        if not self._is_batch_check_due and self._pending:
             if self.pool.n_slots == 0:
                 self._no_slot_since_ms = self._clock.now_ms()
             self._is_batch_check_due = True
@@ -201,7 +196,7 @@ class DeclarativeSlotPoolBridge:
     def _check_batch_requests(self) -> None:
         self._is_batch_check_due = False
         timeout_ms, now_ms = self._batch_slot_timeout_ms, self._clock.now_ms()
-        if self._is_closed or timeout_ms is None:
+        if self._is_closed:
             return
         if self.pool.n_slots:
             self._no_slot_since_ms = None

@@ -32,8 +32,8 @@ class PhysicalSlotRequestBulkChecker:
     ----------
     usable_slots : callable
         How many slots the requests of a bulk could have.
-    timeout_ms : float or None
-        Flink's `slot.request.timeout`; None means that no request fails.
+    timeout_ms : float
+        Flink's `slot.request.timeout`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class PhysicalSlotRequestBulkChecker:
         main_thread: ComponentMainThreadExecutor,
         usable_slots: Callable[[Sequence[PhysicalSlotRequest]], int],
         fail: Callable[[PhysicalSlotRequest, BaseException], None],
-        timeout_ms: float | None,
+        timeout_ms: float,
     ) -> None:
         self._clock = clock
         self._main_thread = main_thread
@@ -53,12 +53,12 @@ class PhysicalSlotRequestBulkChecker:
     def watch(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Check a bulk from now on, until it is fulfilled or failed."""
         bulk = _Bulk(requests, self._clock.now_ms())
-        if self._timeout_ms is not None and bulk.is_pending:
+        if bulk.is_pending:
             self._main_thread.schedule(lambda: self._check(bulk), self._timeout_ms)
 
     def _check(self, bulk: _Bulk) -> None:
         timeout_ms = self._timeout_ms
-        if not bulk.is_pending or timeout_ms is None:
+        if not bulk.is_pending:
             return
         usable = self._usable_slots(bulk.requests)
         now_ms = self._clock.now_ms()

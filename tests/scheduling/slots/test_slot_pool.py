@@ -12,7 +12,7 @@ from flinkmagic.errors.scheduling import NoResourceAvailableError
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.slots import declarative_slot_pool_bridge
+from flinkmagic.scheduling.slots import declarative_slot_pool, declarative_slot_pool_bridge
 from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool
 from flinkmagic.scheduling.slots.declarative_slot_pool_bridge import DeclarativeSlotPoolBridge
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
@@ -26,6 +26,7 @@ from tests.virtual_time import run_until
 @pytest.fixture(autouse=True)
 def _frequent_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(declarative_slot_pool_bridge, "IDLE_CHECK_MS", 100.0)
+    monkeypatch.setattr(declarative_slot_pool, "IDLE_SLOT_TIMEOUT_MS", 1_000.0)
 
 
 class Executor:
@@ -47,7 +48,7 @@ class Pool:
         self.main_thread = ManualMainThreadExecutor(self.clock)
         self.log = JobEventLog(self.clock)
         self.declared: list[int] = []
-        self.pool = DeclarativeSlotPool(self.clock, self.declared.append, self.log, idle_slot_timeout_ms=1_000.0)
+        self.pool = DeclarativeSlotPool(self.clock, self.declared.append, self.log)
         self.bridge = DeclarativeSlotPoolBridge(
             self.pool,
             clock=self.clock,
@@ -166,7 +167,7 @@ def test_a_lost_slot_is_struck_out_and_its_return_lowers_the_requirement_only() 
 
 @pytest.mark.parametrize("streaming", [True, False])
 def test_a_bulk_that_can_never_be_had_fails_with_how_many_it_needs_and_who_asks(streaming: bool) -> None:
-    p = Pool(slot_request_timeout_ms=500.0, batch_slot_timeout_ms=None)
+    p = Pool(slot_request_timeout_ms=500.0)
     requests = p.ask("a", "b", "c", streaming=streaming)
     p.offer("s1")
     run_until(p.main_thread, 2_000.0)
@@ -197,15 +198,8 @@ def test_slots_that_unbounded_tasks_hold_do_not_count_for_others() -> None:
     assert isinstance(other.slot_future.error, NoResourceAvailableError)
 
 
-def test_without_a_timeout_requests_wait_for_ever() -> None:
-    p = Pool(slot_request_timeout_ms=None, batch_slot_timeout_ms=None)
-    requests = p.ask("a", "b")
-    run_until(p.main_thread, 10_000_000.0)
-    assert given(*requests) == [None, None]
-
-
 def test_bounded_jobs_fail_when_there_is_no_slot_at_all() -> None:
-    p = Pool(slot_request_timeout_ms=None, batch_slot_timeout_ms=500.0)
+    p = Pool(batch_slot_timeout_ms=500.0)
     (request,) = p.ask("a")
     run_until(p.main_thread, 400.0)
     assert given(request) == [None]
