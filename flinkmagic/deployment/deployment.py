@@ -23,6 +23,7 @@ from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.failover.exception_history import RootExceptionHistoryEntry
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
@@ -32,7 +33,6 @@ from flinkmagic.scheduling.main_thread import MainThreadExecutor
 from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

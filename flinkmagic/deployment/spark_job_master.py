@@ -14,12 +14,12 @@ from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway
 
 

@@ -14,9 +14,7 @@ from flinkmagic.graph.execution import Execution, ExecutionAttemptID, ExecutionV
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import STATES, ExecutionState
 from flinkmagic.graph.execution_topology import ExecutionTopology
-from flinkmagic.graph.intermediate_result import Connection, ConsumedPartitionGroup, IntermediateResult
-from flinkmagic.graph.job_graph import JobGraph
-from flinkmagic.graph.pipelined_region import PipelinedRegions
+from flinkmagic.graph.intermediate_result import ConsumedPartitionGroup, IntermediateResult
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -67,61 +65,23 @@ class AccessExecutionGraph:
     def __init__(self, topology: ExecutionTopology, columns: Columns) -> None:
         self._topology = topology
         self._columns = columns
-
-    @property
-    def job_graph(self) -> JobGraph:
-        """The JobGraph that it was made from."""
-        return self._topology.job_graph
-
-    @property
-    def job_id(self) -> str:
-        """The job's id."""
-        return self._topology.job_graph.job_id
-
-    @property
-    def job_vertices(self) -> tuple[ExecutionJobVertex, ...]:
-        """The job vertices in topological order."""
-        return self._topology.job_vertices
-
-    @property
-    def results(self) -> tuple[IntermediateResult, ...]:
-        """The results in the order of their producers."""
-        return self._topology.results
-
-    @property
-    def connections(self) -> tuple[Connection, ...]:
+        self.job_graph = topology.job_graph
+        self.job_id = topology.job_graph.job_id
+        self.job_vertices = topology.job_vertices
+        """In topological order."""
+        self.results = topology.results
+        """In the order of their producers."""
+        self.connections = topology.connections
         """The edges in the order of their consumers, input by input; it is the order of the groups."""
-        return self._topology.connections
-
-    @property
-    def pipelined_regions(self) -> PipelinedRegions:
+        self.pipelined_regions = topology.pipelined_regions
         """Which vertices must run simultaneously."""
-        return self._topology.pipelined_regions
-
-    @property
-    def n_vertices(self) -> int:
-        """How many execution vertices there are."""
-        return self._topology.n_vertices
-
-    @property
-    def n_partitions(self) -> int:
-        """How many result partitions there are."""
-        return self._topology.n_partitions
-
-    @property
-    def n_groups(self) -> int:
-        """How many groups there are."""
-        return self._topology.n_groups
-
-    @property
-    def state(self) -> npt.NDArray[np.uint8]:
+        self.n_vertices = topology.n_vertices
+        self.n_partitions = topology.n_partitions
+        self.n_groups = topology.n_groups
+        self.state = columns.state
         """The codes of the current executions' states."""
-        return self._columns.state
-
-    @property
-    def attempt(self) -> npt.NDArray[np.int32]:
+        self.attempt = columns.attempt
         """The numbers of the current attempts, from 0."""
-        return self._columns.attempt
 
     def timestamps(self, state: ExecutionState) -> npt.NDArray[np.float64]:
         """Return when the current executions entered a state, in milliseconds; NaN for those that did not."""

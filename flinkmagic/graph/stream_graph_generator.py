@@ -34,6 +34,7 @@ from flinkmagic.graph.stream_graph import (
     StreamNode,
     VirtualNode,
 )
+from flinkmagic.graph.trampoline import Steps, run
 from flinkmagic.graph.transformations import (
     PARALLELISM_DEFAULT,
     CacheTransformation,
@@ -51,7 +52,6 @@ from flinkmagic.graph.transformations import (
     TwoInputTransformation,
     UnionTransformation,
 )
-from flinkmagic.graph.trampoline import Steps, run
 
 if TYPE_CHECKING:
     from flinkmagic.graph.environment import StreamExecutionEnvironment

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar, cast
-
-from flinkmagic.errors.base import InvariantViolatedError
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -33,34 +31,17 @@ class CompletableFuture(Generic[T]):
         """Whether it holds a value or an error."""
         return self._done
 
-    @property
-    def error(self) -> BaseException | None:
-        """The error that it failed with, if it did."""
-        return self._error
-
-    def complete(self, value: T) -> bool:
-        """Set its value; return False if it was done already."""
-        if self._done:
-            return False
-        self._value = value
-        self._finish()
-        return True
-
-    def complete_exceptionally(self, error: BaseException) -> bool:
-        """Fail it; return False if it was done already."""
-        if self._done:
-            return False
-        self._error = error
-        self._finish()
-        return True
-
-    def result(self) -> T:
-        """Return the value, or raise its error; it must be done."""
+    def complete(self, value: T) -> None:
+        """Set its value; do nothing if it was done already."""
         if not self._done:
-            raise InvariantViolatedError("a future is done when it is asked for its result")
-        if self._error is not None:
-            raise self._error
-        return cast(T, self._value)
+            self._value = value
+            self._finish()
+
+    def complete_exceptionally(self, error: BaseException) -> None:
+        """Fail it; do nothing if it was done already."""
+        if not self._done:
+            self._error = error
+            self._finish()
 
     def when_complete(self, callback: Callable[[T | None, BaseException | None], None]) -> None:
         """Call `callback(value, error)` once it is done; one of the two is None."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flinkmagic.amounts import count
-from flinkmagic.errors.scheduling import ExecutorRecoveryError, JobSuspendedError, TaskCanceledError
+from flinkmagic.errors.scheduling import ExecutorRecoveryError, TaskCanceledError
 from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
@@ -49,8 +49,8 @@ class RecoveredJob:
 class DefaultScheduler(SchedulerBase):
     """Schedules one job, region by region, over slots from a provider (it is Flink's `SchedulerNG`, too).
 
-    Everything but `job_status` and `request_job` runs on the main thread. Calls of providers and gateways may complete futures within the call; nothing
-    here relies on whether they do.
+    Everything but `job_status` and `request_job` runs on the main thread. Calls of providers and gateways may complete
+    futures within the call; nothing here relies on whether they do.
 
     Departures from Flink:
 
@@ -316,12 +316,11 @@ class DefaultScheduler(SchedulerBase):
         self._status.transition(JobStatus.CANCELLING)
         self._cancel_everything()
 
-    def suspend(self, cause: BaseException | None = None) -> None:
+    def suspend(self, cause: BaseException) -> None:
         """End the job here, without waiting for its tasks; leave what is finished for whoever takes it up."""
         self._main_thread.assert_running_in_main_thread()
         if self.job_status.is_terminal:
             return
-        cause = cause or JobSuspendedError(self.execution_graph.job_id, "it was asked to")
         self._versioner.record_all()
         self._status.transition(JobStatus.SUSPENDED, cause)
         finished = [p for p in self.tracker.tracked_partitions() if self._is_finished_partition(p)]

@@ -8,10 +8,10 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.job_manager_runner import ANSWER_S, JobManagerRunner, JobMasterServiceFactory
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices, StandaloneHaServices
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 
 MOST_JOBS_THAT_ARE_OVER = 100
 """How many finished jobs are remembered (Flink's `jobstore.max-capacity`)."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flinkmagic.scheduling.clock import Clock
 
+MOST_EVENTS = 100_000
+
 
 @dataclass(frozen=True)
 class JobEvent:
@@ -27,15 +29,15 @@ class JobEvent:
 
 
 class JobEventLog:
-    """Keeps the last `size` events; the oldest are dropped.
+    """Keeps the last events; the oldest are dropped.
 
     Flink has no such log: its components write to the log of the process. Here it belongs to the job, so that a
     notebook can show it.
     """
 
-    def __init__(self, clock: Clock, size: int = 100_000) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._events: deque[JobEvent] = deque(maxlen=size)
+        self._events: deque[JobEvent] = deque(maxlen=MOST_EVENTS)
 
     def add(self, source: str, text: str) -> None:
         """Record an event of a component, at the present instant."""

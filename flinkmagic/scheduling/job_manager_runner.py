@@ -17,7 +17,6 @@ from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, Stored
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.leader_election import LeaderElection
 
-
 ANSWER_S = 10.0
 """How long a caller waits for what it asks of a job's master."""
 

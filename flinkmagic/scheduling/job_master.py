@@ -58,6 +58,7 @@ class JobMaster(JobListener):
         on_over: Callable[[ExecutionGraphInfo], None] = lambda _info: None,
     ) -> None:
         self.execution_graph = execution_graph
+        self.job_id = execution_graph.job_id
         self.event_log = event_log
         self._main_thread = main_thread
         self._resource_manager = resource_manager
@@ -69,11 +70,6 @@ class JobMaster(JobListener):
         self._heartbeats = HeartbeatManager(clock, main_thread, heartbeat, self.disconnect_task_manager)
         self.slot_pool: SlotPoolService = factory.create_slot_pool_service(self._declare)
         self.scheduler: DefaultScheduler = factory.create_scheduler(self.slot_pool, (*listeners, self))
-
-    @property
-    def job_id(self) -> str:
-        """The job."""
-        return self.execution_graph.job_id
 
     def recover(self) -> None:
         """Take over what was done before, if anything was."""

@@ -94,7 +94,7 @@ class JobListener(Protocol):
     """Is notified of what happens to a job, on the main thread, after it has happened.
 
     A listener must be quick and must not call the scheduler; it may hand work to the main thread. A class that derives
-    from this one ignores what it does not define.
+    from this one need not care for single executions.
     """
 
     def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
@@ -108,7 +108,7 @@ class JobListener(Protocol):
 
         CREATED means that they were reset for a new attempt.
         """
-        ...
+        return
 
 
 class JobStatusMachine:

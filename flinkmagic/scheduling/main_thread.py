@@ -28,11 +28,10 @@ T = TypeVar("T")
 class ScheduledCall:
     """A call that was handed to a main thread; `cancel()` withdraws it."""
 
-    __slots__ = ("action", "at_ms")
+    __slots__ = ("action",)
 
-    def __init__(self, action: Action, at_ms: float) -> None:
+    def __init__(self, action: Action) -> None:
         self.action: Action | None = action
-        self.at_ms = at_ms
 
     def cancel(self) -> None:
         """Withdraw the call; do nothing if it ran already."""
@@ -84,7 +83,7 @@ class _Agenda:
         self._arrivals = itertools.count()
 
     def add(self, action: Action, at_ms: float) -> ScheduledCall:
-        call = ScheduledCall(action, at_ms)
+        call = ScheduledCall(action)
         heapq.heappush(self._heap, (at_ms, next(self._arrivals), call))
         return call
 
@@ -184,7 +183,7 @@ class MainThreadExecutor:
             asking = threading.current_thread().name
             raise InvariantViolatedError(f"what belongs to {self._thread.name!r} is done there, and not on {asking!r}")
 
-    def stop(self, timeout_s: float | None = 10.0) -> None:
+    def stop(self) -> None:
         """Stop after the calls that are due already; what is scheduled for later is dropped.
 
         Those that are due may hold a question (`ask`), whose caller waits for the answer.
@@ -193,7 +192,7 @@ class MainThreadExecutor:
             self._stopped = True
             self._condition.notify()
         if threading.current_thread() is not self._thread:
-            self._thread.join(timeout_s)
+            self._thread.join(10.0)
 
     def _run(self) -> None:
         while (action := self._take()) is not None:

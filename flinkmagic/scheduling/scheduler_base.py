@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
 from flinkmagic.scheduling.failover.execution_failure_handler import ExecutionFailureHandler
@@ -13,7 +14,6 @@ from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobListener, JobStatus, JobStatusMachine
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 
 _ASK_TIMEOUT_S = 10.0

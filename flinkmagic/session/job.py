@@ -34,10 +34,10 @@ from flinkmagic.reuse.durable_store import durable_store
 from flinkmagic.reuse.retention import Retention
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.dispatcher import JobDetails
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry, RootExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy, parse_restart_strategy
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.session.edge_bytes import EdgeBytes, edges
 from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
 from flinkmagic.session.findings.facts import JobFacts

@@ -14,13 +14,13 @@ from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.job_event_log import JobEvent
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.simulation.fault_injector import FaultInjector
 from flinkmagic.simulation.faults import Fault

@@ -9,13 +9,13 @@ from flinkmagic.errors.scheduling import TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.dispatcher import Dispatcher
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.heartbeat import HeartbeatOptions
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.slot_pool_service import (
     DefaultSlotPoolServiceSchedulerFactory,
     SchedulerNGFactory,

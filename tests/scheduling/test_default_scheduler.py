@@ -6,6 +6,7 @@ import pytest
 
 from flinkmagic.errors.scheduling import (
     IllegalStateTransitionError,
+    JobSuspendedError,
     PartitionNotFoundError,
     RecoverySuppressedError,
     SlotLostError,
@@ -473,7 +474,7 @@ def test_suspending_ends_the_job_here_and_leaves_finished_results(job, bench) ->
     b = bench(job(TWO_STAGES)).start()
     b.finish(0)
     b.run(1)
-    b.scheduler.suspend()
+    b.scheduler.suspend(JobSuspendedError(b.graph.job_id, "it was asked to"))
     assert b.status is JobStatus.SUSPENDED
     assert b.states() == "Fcccc"
     assert [attempt.subtask for attempt in b.canceled] == [1]

@@ -16,6 +16,7 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.dispatcher import Dispatcher
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_manager_runner import JobMasterServiceProcess, OnCompletion
@@ -25,7 +26,6 @@ from flinkmagic.scheduling.recovery.high_availability import FileSystemHaService
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,

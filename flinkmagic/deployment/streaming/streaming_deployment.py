@@ -24,13 +24,13 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.jvm.java import is_gone
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedSink
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.failover.restart_strategy import NoRestartBackoffTimeStrategy, RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,6 +6,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MOST_ENTRIES = 16
+"""Flink's `web.exception-history-size`."""
+
 
 @dataclass(frozen=True)
 class ExceptionHistoryEntry:
@@ -50,10 +53,10 @@ class RootExceptionHistoryEntry:
 
 
 class ExceptionHistory:
-    """The last failures of a job, oldest first (`web.exception-history-size` is `size`)."""
+    """The last failures of a job, oldest first."""
 
-    def __init__(self, size: int = 16) -> None:
-        self._entries: deque[RootExceptionHistoryEntry] = deque(maxlen=size)
+    def __init__(self) -> None:
+        self._entries: deque[RootExceptionHistoryEntry] = deque(maxlen=MOST_ENTRIES)
 
     def add(self, entry: ExceptionHistoryEntry, restarted: Sequence[int], is_new_attempt: bool) -> None:
         """Record a failure; one that belongs to a restart that is still pending joins the failure that began it."""

@@ -9,8 +9,8 @@ from flinkmagic.deployment.board.state import BoardState
 from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.deployment.watching.task_events import ExecutorRemoved
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
-from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.heartbeat import HeartbeatOptions
+from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
 
 INTERVAL_MS, TIMEOUT_MS = HeartbeatOptions().interval_ms, HeartbeatOptions().timeout_ms

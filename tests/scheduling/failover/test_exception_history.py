@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from flinkmagic.scheduling import job_event_log
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
-from flinkmagic.scheduling.failover.exception_history import ExceptionHistory, ExceptionHistoryEntry
+from flinkmagic.scheduling.failover.exception_history import MOST_ENTRIES, ExceptionHistory, ExceptionHistoryEntry
 from flinkmagic.scheduling.failover.restart_strategy import ExponentialDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 
@@ -14,10 +17,10 @@ def entry(vertex: int, at_ms: float = 0.0) -> ExceptionHistoryEntry:
 
 
 def test_only_the_last_failures_are_kept() -> None:
-    history = ExceptionHistory(2)
-    for vertex in range(3):
+    history = ExceptionHistory()
+    for vertex in range(MOST_ENTRIES + 1):
         history.add(entry(vertex), [vertex], True)
-    assert [root.root.vertex for root in history.entries()] == [1, 2]
+    assert [root.root.vertex for root in history.entries()] == list(range(1, MOST_ENTRIES + 1))
 
 
 def test_failures_of_one_restart_stand_together() -> None:
@@ -50,9 +53,10 @@ def test_entries_tell_who_and_where() -> None:
     assert str(named) == "Map (1/2) on tm-1 failed: bad"
 
 
-def test_the_log_drops_its_oldest_lines() -> None:
+def test_the_log_drops_its_oldest_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_event_log, "MOST_EVENTS", 2)
     clock = ManualClock()
-    log = JobEventLog(clock, size=2)
+    log = JobEventLog(clock)
     for second in range(3):
         clock.advance_to(second * 1_000.0)
         log.add("scheduler", f"event {second}")

@@ -74,7 +74,13 @@ class Pool:
 
 
 def given(*requests: PhysicalSlotRequest) -> list[str | None]:
-    return [r.slot_future.result().allocation_id if r.slot_future.is_done else None for r in requests]
+    return [slot and slot.allocation_id for slot, _ in map(outcome, requests)]
+
+
+def outcome(request: PhysicalSlotRequest) -> tuple[PhysicalSlot | None, BaseException | None]:
+    heard: list[tuple[PhysicalSlot | None, BaseException | None]] = [(None, None)]
+    request.slot_future.when_complete(lambda slot, error: heard.append((slot, error)))
+    return heard[-1]
 
 
 def test_what_is_asked_for_is_declared_in_one_number() -> None:
@@ -172,7 +178,7 @@ def test_a_bulk_that_can_never_be_had_fails_with_how_many_it_needs_and_who_asks(
     p.offer("s1")
     run_until(p.main_thread, 2_000.0)
     assert given(requests[0]) == ["s1"]
-    errors = [request.slot_future.error for request in requests[1:]]
+    errors = [outcome(request)[1] for request in requests[1:]]
     assert all(isinstance(error, NoResourceAvailableError) for error in errors)
     assert str(errors[0]) == (
         "A region needs 3 slots together, and 1 became available within 500 ms. It requests: group of a, group of b, "
@@ -195,7 +201,7 @@ def test_slots_that_unbounded_tasks_hold_do_not_count_for_others() -> None:
     p.offer("s1")
     (other,) = p.ask("b", streaming=True)
     run_until(p.main_thread, 2_000.0)
-    assert isinstance(other.slot_future.error, NoResourceAvailableError)
+    assert isinstance(outcome(other)[1], NoResourceAvailableError)
 
 
 def test_bounded_jobs_fail_when_there_is_no_slot_at_all() -> None:
@@ -204,7 +210,7 @@ def test_bounded_jobs_fail_when_there_is_no_slot_at_all() -> None:
     run_until(p.main_thread, 400.0)
     assert given(request) == [None]
     run_until(p.main_thread, 1_100.0)
-    assert isinstance(request.slot_future.error, NoResourceAvailableError)
+    assert isinstance(outcome(request)[1], NoResourceAvailableError)
     assert p.pool.required == 0
 
 
@@ -213,7 +219,7 @@ def test_when_there_is_no_more_unbounded_jobs_fail_immediately_and_bounded_ones_
     (bounded,) = p.ask("a")
     (unbounded,) = p.ask("b", streaming=True)
     p.bridge.notify_not_enough_resources(0)
-    assert isinstance(unbounded.slot_future.error, NoResourceAvailableError)
+    assert isinstance(outcome(unbounded)[1], NoResourceAvailableError)
     assert not bounded.slot_future.is_done
 
 
