@@ -32,12 +32,8 @@ class TaskDeploymentDescriptorFactory:
             task_name=self._executions.task_name(vertex),
             allocation_id=slot.allocation_id,
             inputs=tuple(map(self._input, self._topology.consumed_groups(vertex))),
-            outputs=tuple(map(self.partition_id, self.produced_partitions(vertex))),
+            outputs=tuple(map(self.partition_id, self._topology.produced_partitions(vertex))),
         )
-
-    def produced_partitions(self, vertex: int) -> list[int]:
-        """Return the partitions that a vertex makes, in the order of a descriptor's outputs."""
-        return self._topology.produced_partitions(vertex)
 
     def producer_reset(self, vertex: int) -> None:
         """Forget the ids of what a vertex made: its next attempt makes others."""

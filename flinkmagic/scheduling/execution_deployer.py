@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
 from flinkmagic.scheduling.executions import Executions
@@ -22,10 +22,8 @@ class _Deployment:
 
     vertices: Sequence[int]
     versions: Sequence[int]
-    waiting: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.waiting = len(self.vertices)
+    waiting: int
+    """How many of the vertices' slots have neither come nor failed."""
 
 
 class DefaultExecutionDeployer:
@@ -60,26 +58,28 @@ class DefaultExecutionDeployer:
 
     def allocate_slots_and_deploy(self, vertices: Sequence[int]) -> None:
         """Ask for the vertices' slots, and deploy them all when all of these are there."""
-        deployment = _Deployment(vertices, self._versioner.record_modifications(vertices))
+        deployment = _Deployment(vertices, self._versioner.record_modifications(vertices), len(vertices))
         self._executions.transition_all(vertices, ExecutionState.SCHEDULED)
         shares = self._allocator.allocate_slots_for(vertices)
         for vertex, version, share in zip(vertices, deployment.versions, shares, strict=True):
-            share.when_complete(self._when_assigned(deployment, vertex, version, share))
+            share.when_complete(partial(self._assigned, deployment, vertex, version))
 
-    def _when_assigned(
-        self, deployment: _Deployment, vertex: int, version: int, share: CompletableFuture[PhysicalSlot]
-    ) -> Callable[[PhysicalSlot | None, BaseException | None], None]:
-        def assigned(slot: PhysicalSlot | None, error: BaseException | None) -> None:
-            if not self._versioner.is_modified(vertex, version):
-                if slot is not None:
-                    self._executions.assign(vertex, slot)
-                elif error is not None:
-                    self._fail_execution(vertex, error)
-            deployment.waiting -= 1
-            if deployment.waiting == 0:
-                self._deploy_all(deployment)
-
-        return assigned
+    def _assigned(
+        self,
+        deployment: _Deployment,
+        vertex: int,
+        version: int,
+        slot: PhysicalSlot | None,
+        error: BaseException | None,
+    ) -> None:
+        if not self._versioner.is_modified(vertex, version):
+            if slot is not None:
+                self._executions.assign(vertex, slot)
+            elif error is not None:
+                self._fail_execution(vertex, error)
+        deployment.waiting -= 1
+        if deployment.waiting == 0:
+            self._deploy_all(deployment)
 
     def _deploy_all(self, deployment: _Deployment) -> None:
         for vertex, version in zip(deployment.vertices, deployment.versions, strict=True):
@@ -90,7 +90,9 @@ class DefaultExecutionDeployer:
         slot = self._executions.slots[vertex]
         self._executions.transition(vertex, ExecutionState.DEPLOYING)
         descriptor = self._descriptors.create(vertex, slot)
-        for partition, output in zip(self._descriptors.produced_partitions(vertex), descriptor.outputs, strict=True):
+        for partition, output in zip(
+            self._executions.graph.produced_partitions(vertex), descriptor.outputs, strict=True
+        ):
             self._tracker.start_tracking(partition, output, slot.resource_id, slot.gateway)
         self._event_log.add("scheduler", f"deploy {descriptor.task_name} in {slot.allocation_id} on {slot.resource_id}")
         try:

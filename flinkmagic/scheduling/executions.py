@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from flinkmagic.graph.execution import ExecutionAttemptID
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import STATES, ExecutionState
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.completable_future import CompletableFuture, all_done
 from flinkmagic.scheduling.job_status import JobListener
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot
-
-if TYPE_CHECKING:
-    from flinkmagic.graph.execution_graph import ExecutionGraph
 
 IS_TERMINAL = tuple(state.is_terminal for state in STATES)
 """Whether a state is terminal, by its code."""

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from flinkmagic.errors.scheduling import SlotLostError, TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler, RecoveredJob
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.heartbeat import HeartbeatManager, HeartbeatOptions
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_status import JobListener
+from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.slot_pool_service import SlotPoolService, SlotPoolServiceSchedulerFactory
 from flinkmagic.scheduling.slots.resource_gateways import ResourceManagerGateway, SlotOffer
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition, TaskExecutorGateway
-
-if TYPE_CHECKING:
-    from flinkmagic.scheduling.default_scheduler import DefaultScheduler, RecoveredJob
-    from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
-    from flinkmagic.scheduling.job_status import JobStatus
 
 
 class JobMaster(JobListener):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
-
-if TYPE_CHECKING:
-    from flinkmagic.scheduling.executions import Executions
 
 _MAX_DISTINCT_PRODUCERS = 8
 _MAX_DISTINCT_CONSUMERS = 8

@@ -64,7 +64,7 @@ def test_each_stage_runs_once(deploy, two_sinks, spark_work):
     assert sum(ran.values()) == len(tasks)
     assert len(own) == graph.n_vertices
     assert {(task.vertex_id, task.subtask) for task in own} == {
-        tuple(graph.execution_vertex(i).id) for i in range(graph.n_vertices)
+        (vertex.id, subtask) for vertex in graph.job_vertices for subtask in range(vertex.parallelism)
     }
     # The sort's range exchange samples what it reads, as in a plain run; nothing else runs beside the vertices.
     assert {task.vertex_id for task in sampling} <= {

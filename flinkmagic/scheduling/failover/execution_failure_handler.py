@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from flinkmagic.errors.scheduling import ExecutorRecoveryError, RecoverySuppressedError, SuppressRestartsError
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistory, ExceptionHistoryEntry
-
-if TYPE_CHECKING:
-    from flinkmagic.scheduling.failover.failover_strategy import FailoverStrategy
-    from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
+from flinkmagic.scheduling.failover.failover_strategy import FailoverStrategy
+from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from flinkmagic.scheduling.completable_future import CompletableFuture
 from flinkmagic.scheduling.slots.physical_slot_provider import (
@@ -69,7 +70,7 @@ class SlotSharingExecutionSlotAllocator:
             bulk[shared.request.slot_request_id] = shared.request
             shares.append(shared.allocate_logical_slot(vertex))
         for shared in new:
-            shared.request.slot_future.when_complete(self._when_fulfilled(shared))
+            shared.request.slot_future.when_complete(partial(self._fulfilled, shared))
         if new:
             self._slot_provider.allocate_physical_slots([shared.request for shared in new])
         if self._bulk_watcher is not None:
@@ -123,17 +124,14 @@ class SlotSharingExecutionSlotAllocator:
             slot_will_be_occupied_indefinitely=self._occupied_indefinitely,
         )
 
-    def _when_fulfilled(self, shared: SharedSlot) -> Callable[[PhysicalSlot | None, BaseException | None], None]:
-        def fulfilled(physical: PhysicalSlot | None, error: BaseException | None) -> None:
-            if self._shared_slots.get(shared.group) is not shared:
-                if physical is not None:
-                    self._slot_provider.free_slot(physical.allocation_id)
-                return
+    def _fulfilled(self, shared: SharedSlot, physical: PhysicalSlot | None, error: BaseException | None) -> None:
+        if self._shared_slots.get(shared.group) is not shared:
             if physical is not None:
-                self._by_allocation[physical.allocation_id] = shared
-            shared.fulfil(physical, error)
-
-        return fulfilled
+                self._slot_provider.free_slot(physical.allocation_id)
+            return
+        if physical is not None:
+            self._by_allocation[physical.allocation_id] = shared
+        shared.fulfil(physical, error)
 
     def _give_back(self, shared: SharedSlot) -> None:
         del self._shared_slots[shared.group]
