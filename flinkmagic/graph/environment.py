@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from flinkmagic.errors.graph import (
-    DuplicateTransformationIdError,
-    FeedbackParallelismError,
-    OperatorMaxParallelismError,
-    OperatorParallelismError,
-)
+from flinkmagic.errors.graph import DuplicateTransformationIdError, FeedbackParallelismError
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
 from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings
 from flinkmagic.graph.stream_graph_generator import StreamGraphGenerator
 from flinkmagic.graph.transformations import (
-    PARALLELISM_DEFAULT,
     UPPER_BOUND_MAX_PARALLELISM,
     CoFeedbackTransformation,
     FeedbackTransformation,
     SelectTransformation,
     SplitTransformation,
     Transformation,
+    check_parallelism,
 )
 
 if TYPE_CHECKING:
@@ -72,10 +67,7 @@ class StreamExecutionEnvironment:
     ) -> None:
         if parallelism == _PARALLELISM_UNKNOWN:
             parallelism = 1
-        if parallelism < 1 and parallelism != PARALLELISM_DEFAULT:
-            raise OperatorParallelismError(name, parallelism)
-        if max_parallelism is not None and not 0 < max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
-            raise OperatorMaxParallelismError(name, max_parallelism, UPPER_BOUND_MAX_PARALLELISM)
+        check_parallelism(name, parallelism, max_parallelism)
         self.name = name
         self.runtime_mode = RuntimeExecutionMode(runtime_mode)
         self.config = ExecutionConfig(

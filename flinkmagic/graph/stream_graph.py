@@ -200,21 +200,7 @@ class StreamGraph:
                 raise SideOutputOfSelectError(tag.id if tag else "")
             else:
                 names = names or virtual.selected_names
-        self._connect(
-            self.nodes[source_id], self.nodes[target_id], type_number, partitioner, mode, tag, names, dataset_id
-        )
-
-    def _connect(
-        self,
-        source: StreamNode,
-        target: StreamNode,
-        type_number: int,
-        partitioner: StreamPartitioner | None,
-        mode: StreamExchangeMode,
-        tag: OutputTag | None,
-        names: tuple[str, ...] | None,
-        dataset_id: str | None,
-    ) -> None:
+        source, target = self.nodes[source_id], self.nodes[target_id]
         same_parallelism = source.parallelism == target.parallelism
         if partitioner is None:
             partitioner = FORWARD if same_parallelism else REBALANCE

@@ -28,6 +28,14 @@ STRING = "STRING"
 """The default type of streams; types are names here."""
 
 
+def check_parallelism(name: str, parallelism: int | None, max_parallelism: int | None) -> None:
+    """Refuse what is no parallelism of an operator, or of a job; None is not decided yet."""
+    if parallelism is not None and parallelism < 1 and parallelism != PARALLELISM_DEFAULT:
+        raise OperatorParallelismError(name, parallelism)
+    if max_parallelism is not None and not 0 < max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+        raise OperatorMaxParallelismError(name, max_parallelism, UPPER_BOUND_MAX_PARALLELISM)
+
+
 class Transformation:
     """Makes a stream from none, one or several others.
 
@@ -88,10 +96,7 @@ class Transformation:
         operator_factory: object | None = None,
         output_type: str = STRING,
     ) -> None:
-        if parallelism is not None and parallelism < 1 and parallelism != PARALLELISM_DEFAULT:
-            raise OperatorParallelismError(name, parallelism)
-        if max_parallelism is not None and not 0 < max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
-            raise OperatorMaxParallelismError(name, max_parallelism, UPPER_BOUND_MAX_PARALLELISM)
+        check_parallelism(name, parallelism, max_parallelism)
         self.name = name
         self.inputs: tuple[Transformation, ...] = tuple(inputs)
         self.id = id
