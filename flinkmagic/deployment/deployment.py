@@ -240,8 +240,7 @@ class Deployment(ABC):
                 raise
 
     def _is_finished(self, vertex: ExecutionJobVertex) -> bool:
-        states = self.execution_graph.state[vertex.vertices.start : vertex.vertices.stop]
-        return bool((states == ExecutionState.FINISHED.value).all())
+        return bool((self.execution_graph.state[vertex.slice] == ExecutionState.FINISHED.value).all())
 
     def _uncaught(self, error: BaseException) -> None:
         _LOG.error("A bug in flinkmagic ends the job %r; please report it.", self._name, exc_info=error)

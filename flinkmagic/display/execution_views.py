@@ -21,7 +21,7 @@ MAX_PAIRS = 256
 def states_by_vertex(graph: AccessExecutionGraph) -> dict[str, bytes]:
     """Return the states of each job vertex's subtasks, one byte each."""
     codes = graph.state.astype(np.uint8, copy=False)
-    return {v.id: codes[v.first : v.first + v.parallelism].tobytes() for v in graph.job_vertices}
+    return {v.id: codes[v.slice].tobytes() for v in graph.job_vertices}
 
 
 def execution_view(graph: AccessExecutionGraph) -> GraphView:
@@ -80,7 +80,7 @@ def _region_groups(graph: AccessExecutionGraph) -> Iterable[list[ExecutionJobVer
     owner: dict[int, int] = {}
     groups: list[list[ExecutionJobVertex]] = []
     for vertex in graph.job_vertices:
-        regions = np.unique(region_of[vertex.first : vertex.first + vertex.parallelism]).tolist()
+        regions = np.unique(region_of[vertex.slice]).tolist()
         shared = sorted({owner[region] for region in regions if region in owner})
         if not shared:
             shared = [len(groups)]
@@ -97,7 +97,7 @@ def _region_groups(graph: AccessExecutionGraph) -> Iterable[list[ExecutionJobVer
 
 def _region_frame(graph: AccessExecutionGraph, index: int, group: list[ExecutionJobVertex]) -> ClusterView:
     region_of = graph.pipelined_regions.region_of
-    parts = [region_of[vertex.first : vertex.first + vertex.parallelism] for vertex in group]
+    parts = [region_of[vertex.slice] for vertex in group]
     count = len(np.unique(np.concatenate(parts)))
     subtasks = sum(vertex.parallelism for vertex in group)
     # Short: arrows into the frame pass behind the label.

@@ -58,6 +58,11 @@ class ExecutionJobVertex:
         """The global indices of the subtasks."""
         return range(self.first, self.first + self.parallelism)
 
+    @property
+    def slice(self) -> slice:
+        """The subtasks' place in a column that has a value for each execution vertex."""
+        return slice(self.first, self.first + self.parallelism)
+
     def task_name(self, subtask: int) -> str:
         """Return a subtask's display name: ``Map (3/8)``."""
         return f"{self.job_vertex.name} ({subtask + 1}/{self.parallelism})"

@@ -61,7 +61,7 @@ class ExecutionTopology:
         members = [self.by_id[vertex.id] for vertex in group.vertices]
         regions = np.full(max(member.parallelism for member in members), -1, dtype=np.int64)
         for member in members:
-            own = region_of[member.first : member.first + member.parallelism]
+            own = region_of[member.slice]
             known = regions[: member.parallelism]
             clash = np.flatnonzero((known >= 0) & (known != own))
             if clash.size:

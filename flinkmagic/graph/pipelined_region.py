@@ -100,12 +100,12 @@ def _fill(
     width = vertices[0].parallelism
     if any(connection.is_all_to_all for connection in inner):
         for vertex in vertices:
-            region_of[vertex.first : vertex.first + vertex.parallelism] = first_number
+            region_of[vertex.slice] = first_number
         return 1
     if all(vertex.parallelism == width for vertex in vertices):
         # Pointwise between equal parallelisms joins equal subtasks only.
         for vertex in vertices:
-            region_of[vertex.first : vertex.first + width] = np.arange(first_number, first_number + width)
+            region_of[vertex.slice] = np.arange(first_number, first_number + width)
         return width
     return _fill_by_components(region_of, first_number, vertices, inner)
 
@@ -131,9 +131,7 @@ def _fill_by_components(
         labels = merged[labels]
     for vertex in vertices:
         start = offsets[vertex.index]
-        region_of[vertex.first : vertex.first + vertex.parallelism] = (
-            labels[start : start + vertex.parallelism] + first_number
-        )
+        region_of[vertex.slice] = labels[start : start + vertex.parallelism] + first_number
     return count
 
 

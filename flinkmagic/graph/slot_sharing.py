@@ -67,14 +67,13 @@ class _LocalInputPreferred:
         if assigned is None:
             assigned = self._one_by_one(job_vertex, inputs, co_location)
         self._assign_leftovers(assigned, group)
-        self.group_of[job_vertex.first : job_vertex.first + job_vertex.parallelism] = assigned
+        self.group_of[job_vertex.slice] = assigned
         if co_location is not None:
             known = self._of_constraint.setdefault(co_location, [])
             known[: job_vertex.parallelism] = assigned.tolist()
 
     def _groups_of_producers(self, connection: Connection) -> _Groups:
-        producer = connection.result.producer
-        return self.group_of[producer.first : producer.first + producer.parallelism]
+        return self.group_of[connection.result.producer.slice]
 
     def _of_first_input(self, job_vertex: ExecutionJobVertex, inputs: Sequence[Connection]) -> _Groups | None:
         """Do pass 1 for all subtasks; return None if it has to be done one by one.

@@ -516,8 +516,7 @@ class StageDrive(BoardDrive):
         super().tell(event)
 
     def _finished(self, index: int) -> int:
-        vertices = self._graph.job_vertices[index].vertices
-        return int(np.count_nonzero(self._graph.state[vertices.start : vertices.stop] == _FINISHED))
+        return int(np.count_nonzero(self._graph.state[self._graph.job_vertices[index].slice] == _FINISHED))
 
     def _slot_sharing_groups(self) -> list[list[int]]:
         return self.state.members.slot_sharing_groups()

@@ -187,9 +187,7 @@ class StreamingDeployment(Deployment):
         total = self._slots or self._cluster.resource_manager.slots.total
         made = DeploymentSnapshot.of(self._job_master.request_job(), [], total)
         running = made.job.archived_execution_graph.state == ExecutionState.RUNNING.value
-        widths = [
-            int(running[one.vertices.start : one.vertices.stop].sum()) for one in self.execution_graph.job_vertices
-        ]
+        widths = [int(running[one.slice].sum()) for one in self.execution_graph.job_vertices]
         return replace(made, slots_used=min(total, max(widths, default=0)))
 
     # -- inside ----------------------------------------------------------------------------------------
