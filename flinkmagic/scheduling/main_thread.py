@@ -149,13 +149,12 @@ class MainThreadExecutor:
 
     Parameters
     ----------
-    on_uncaught : callable, optional
-        Called with what a call raised (a scheduler's `handle_global_failure`, for example). Without it the error is
-        logged; the thread continues either way, as one job's broken call must not stop another's.
+    on_uncaught : callable
+        Called with what a call raised; the thread continues.
     """
 
-    def __init__(self, name: str, clock: Clock, on_uncaught: Callable[[BaseException], None] | None = None) -> None:
-        self.on_uncaught = on_uncaught
+    def __init__(self, name: str, clock: Clock, on_uncaught: Callable[[BaseException], None]) -> None:
+        self._on_uncaught = on_uncaught
         self._clock = clock
         self._agenda = _Agenda()
         self._condition = threading.Condition()
@@ -215,10 +214,7 @@ class MainThreadExecutor:
                 self._condition.wait(None if wait_ms == float("inf") else wait_ms / 1000.0)
 
     def _report(self, error: BaseException) -> None:
-        if self.on_uncaught is None:
-            _LOG.critical("a call on the main thread %r failed", self._thread.name, exc_info=error)
-            return
         try:
-            self.on_uncaught(error)
+            self._on_uncaught(error)
         except BaseException:  # noqa: BLE001 - as above
             _LOG.critical("the handler of uncaught errors failed as well", exc_info=True)

@@ -117,6 +117,7 @@ class Kernel:
     def __init__(self, folder: Path) -> None:
         self.clock = ManualClock()
         self.main_thread: Any = ManualMainThreadExecutor(self.clock)
+        self.uncaught: list[BaseException] = []
         self.log = JobEventLog(self.clock)
         self.services: list[Service] = []
         self.dispatcher = Dispatcher()
@@ -288,7 +289,7 @@ def test_no_other_leads_before_the_master_has_ended(tmp_path: Path, job_graph: J
 
 def test_a_job_on_a_thread_of_its_own_is_suspended_from_another(tmp_path: Path, job_graph: JobGraph) -> None:
     kernel = Kernel(tmp_path)
-    kernel.main_thread = MainThreadExecutor("job", kernel.clock)
+    kernel.main_thread = MainThreadExecutor("job", kernel.clock, kernel.uncaught.append)
     result = kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path))
     kernel.dispatcher.close()
     assert result.result(10) is JobStatus.SUSPENDED
@@ -347,7 +348,7 @@ def test_an_interrupt_after_the_master_was_started_suspends_it_first(
 
     monkeypatch.setattr(JobMasterServiceProcess, "start", interrupted)
     kernel = Kernel(tmp_path)
-    kernel.main_thread = MainThreadExecutor("job", kernel.clock)
+    kernel.main_thread = MainThreadExecutor("job", kernel.clock, kernel.uncaught.append)
     with pytest.raises(KeyboardInterrupt):
         kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path))
     assert kernel.service.scheduler.job_status is JobStatus.SUSPENDED

@@ -8,10 +8,13 @@ import time
 import pytest
 
 from flinkmagic.errors.base import InvariantViolatedError
-from flinkmagic.errors.scheduling import MainThreadStoppedError
 from flinkmagic.scheduling.clock import ManualClock, SystemClock
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor, ask
 from tests.virtual_time import advance, run_until
+
+
+def raised(error: BaseException) -> None:
+    raise error
 
 
 def test_calls_run_by_instant_then_by_arrival() -> None:
@@ -65,7 +68,7 @@ def test_the_system_clock_is_about_right() -> None:
 
 
 def test_a_thread_runs_calls_of_other_threads_in_order() -> None:
-    main_thread = MainThreadExecutor("job", SystemClock())
+    main_thread = MainThreadExecutor("job", SystemClock(), raised)
     try:
         ran: list[tuple[int, str]] = []
         for number in range(100):
@@ -77,7 +80,7 @@ def test_a_thread_runs_calls_of_other_threads_in_order() -> None:
 
 
 def test_a_delayed_call_runs_although_nothing_else_happens() -> None:
-    main_thread = MainThreadExecutor("job", SystemClock())
+    main_thread = MainThreadExecutor("job", SystemClock(), raised)
     try:
         done = threading.Event()
         main_thread.schedule(done.set, 20.0)
@@ -99,23 +102,21 @@ def test_a_broken_call_is_reported_and_the_thread_goes_on() -> None:
         main_thread.stop()
 
 
-def test_a_broken_call_without_a_handler_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    main_thread = MainThreadExecutor("job", SystemClock())
+def test_a_broken_handler_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    main_thread = MainThreadExecutor("job", SystemClock(), raised)
     try:
         main_thread.execute(lambda: 1 / 0)
         ask(main_thread, lambda: None, 5.0)
     finally:
         main_thread.stop()
-    assert "a call on the main thread 'job' failed" in caplog.text
+    assert "the handler of uncaught errors failed as well" in caplog.text
 
 
 def test_only_the_main_thread_passes_for_it() -> None:
-    main_thread = MainThreadExecutor("job", SystemClock())
+    main_thread = MainThreadExecutor("job", SystemClock(), raised)
     try:
         with pytest.raises(InvariantViolatedError, match="belongs to 'job' is done there"):
             main_thread.assert_running_in_main_thread()
         ask(main_thread, main_thread.assert_running_in_main_thread, 5.0)
     finally:
         main_thread.stop()
-    with pytest.raises(MainThreadStoppedError):
-        main_thread.execute(lambda: None)

@@ -12,7 +12,8 @@ from flinkmagic.scheduling.main_thread import MainThreadExecutor, ask
 
 
 def test_a_question_that_was_put_before_the_stop_is_answered() -> None:
-    main_thread = MainThreadExecutor("stopping", SystemClock())
+    uncaught: list[BaseException] = []
+    main_thread = MainThreadExecutor("stopping", SystemClock(), uncaught.append)
     busy, go_on = threading.Event(), threading.Event()
     answers: list[int] = []
 
@@ -33,7 +34,8 @@ def test_a_question_that_was_put_before_the_stop_is_answered() -> None:
 
 
 def test_what_is_scheduled_for_later_is_dropped_and_nothing_more_is_taken() -> None:
-    main_thread = MainThreadExecutor("stopping", SystemClock())
+    uncaught: list[BaseException] = []
+    main_thread = MainThreadExecutor("stopping", SystemClock(), uncaught.append)
     ran: list[str] = []
     main_thread.schedule(lambda: ran.append("later"), 50.0)
     main_thread.stop()

@@ -261,11 +261,6 @@ class StageRun:
         self._tasks_over = threading.Event()
         self._has_ended = threading.Event()
 
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether `cancel` was called."""
-        return self._cancelled.is_set()
-
     def start(self, threads: StageThreads, turn: Callable[[], None] | None = None) -> None:
         """Begin on a thread that nothing else runs on meanwhile; wait for `turn` before anything is submitted."""
         self._turn = turn
@@ -322,7 +317,7 @@ class StageRun:
             outcome = self._runner.run(self)
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
             outcome = StageOutcome(error=error, adaptation=self.handle.known_adaptation)
-            if is_cancelled(error) and not self.is_cancelled:  # by the user, at Spark: not by `cancel`
+            if is_cancelled(error) and not self._cancelled.is_set():  # by the user, at Spark: not by `cancel`
                 end_python_workers(self._runner.sc, self.tag, self._tasks_over.is_set)
         try:
             self._on_outcome(self, outcome)

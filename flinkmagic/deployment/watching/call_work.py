@@ -32,13 +32,13 @@ _CANCEL_AGAIN_S = 0.2
 class WorkProgress:
     """How far a call is."""
 
-    stages: int = 0
+    stages: int
     """How many stages have begun."""
-    tasks: int = 0
+    tasks: int
     """How many tasks these stages have."""
-    active: int = 0
+    active: int
     """How many of the tasks run."""
-    finished: int = 0
+    finished: int
     """How many of the tasks are finished."""
 
 
