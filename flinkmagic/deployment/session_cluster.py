@@ -5,12 +5,45 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from flinkmagic.deployment.spark_resource_manager import SparkResourceManager
 from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.scheduling.dispatcher import Dispatcher, JobDetails
+from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+
+class SparkResourceManager:
+    """Knows what the jobs of a session require, and what it has (a `ResourceManagerGateway`); on any thread.
+
+    It is not Flink's `ResourceManager` because Spark hands out slots itself: executors register with Spark, and Spark's
+    own scheduler decides which task of which job goes to which core. So no executor is asked to offer a slot, and no
+    job is told that there are too few: its tasks wait their turn in Spark.
+    """
+
+    def __init__(self, slots: SessionSlots) -> None:
+        self.slots = slots
+        self._masters: dict[str, JobMasterGateway] = {}
+        self._required: dict[str, int] = {}
+
+    def register_job_master(self, job_master: JobMasterGateway) -> None:
+        """Register a job's master."""
+        self._masters[job_master.job_id] = job_master
+        self.slots.refresh()
+        job_master.event_log.add("resource manager", f"the master of job {job_master.job_id} registers")
+
+    def declare_required_resources(self, job_id: str, slots: int) -> None:
+        """Record how many slots a job needs in all, and log how many there are."""
+        master, before = self._masters.get(job_id), self._required.get(job_id)
+        if master is not None and slots not in (before, 0):
+            self._required[job_id] = slots
+            text = f"job {job_id} requires {slots} slots, the session has {self.slots.total}"
+            master.event_log.add("resource manager", text)
+
+    def disconnect_job_master(self, job_id: str) -> None:
+        """Forget a job."""
+        self._masters.pop(job_id, None)
+        self._required.pop(job_id, None)
 
 
 class SessionCluster:

@@ -323,16 +323,14 @@ class DefaultScheduler(SchedulerBase):
             return
         self._versioner.record_all()
         self._status.transition(JobStatus.SUSPENDED, cause)
-        finished = [p for p in self.tracker.tracked_partitions() if self._is_finished_partition(p)]
-        self.tracker.stop_tracking(finished)
+        producer_of, state_of = self.topology.producer_of, self.executions.state
+        tracked = self.tracker.tracked_partitions()
+        self.tracker.stop_tracking(p for p in tracked if state_of(producer_of[p]) is _S.FINISHED)
         self._operations.cancel(range(self.topology.n_vertices))
         for vertex in range(self.topology.n_vertices):
             if self.executions.state(vertex) is _S.CANCELING:
                 self._operations.end(vertex, _S.CANCELED)
         self._on_terminal()
-
-    def _is_finished_partition(self, partition: int) -> bool:
-        return self.executions.state(self.topology.producer_of[partition]) is _S.FINISHED
 
     def _cancel_everything(self) -> None:
         self._versioner.record_all()

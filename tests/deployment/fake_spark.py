@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+from flinkmagic.deployment.session_cluster import SparkResourceManager
 from flinkmagic.deployment.spark_job_master import SparkJobMaster
-from flinkmagic.deployment.spark_resource_manager import SparkResourceManager
 from flinkmagic.deployment.stages.stage_runner import StageOutcome
 from flinkmagic.deployment.watching.task_events import (
     ExecutorAdded,

@@ -111,9 +111,6 @@ class SubtaskAction(Enum):
     CANCEL_STAGE = "CANCEL_STAGE"
     """Make Spark end the stage."""
 
-    def __str__(self) -> str:
-        return self.value
-
 
 _S, _E, _A = SubtaskState, SubtaskEvent, SubtaskAction
 

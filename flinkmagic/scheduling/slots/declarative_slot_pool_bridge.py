@@ -11,10 +11,7 @@ from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
 from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
-from flinkmagic.scheduling.slots.request_slot_matching import (
-    Match,
-    PreferredAllocationRequestSlotMatchingStrategy,
-)
+from flinkmagic.scheduling.slots.request_slot_matching import Match, match_requests
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from flinkmagic.scheduling.slots.slot_request_bulk_checker import PhysicalSlotRequestBulkChecker
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutorGateway
@@ -28,7 +25,7 @@ class DeclarativeSlotPoolBridge:
 
     1. A request takes a free slot immediately, preferably on an executor that it prefers; else it waits. Either way the
        pool's requirement grows by one until the slot, or the request, is returned.
-    2. The matching strategy assigns new and returned slots to waiting requests.
+    2. `match_requests` assigns new and returned slots to waiting requests.
     3. A bulk of requests (`watch_bulk`) that cannot be fulfilled together fails after `slot_request_timeout_ms`.
     4. Requests of a bounded job fail when the pool has had no slot at all for `batch_slot_timeout_ms`.
     5. When the resource manager has no more, requests of an unbounded job fail immediately: they need all their slots
@@ -50,7 +47,6 @@ class DeclarativeSlotPoolBridge:
         self._clock = clock
         self._main_thread = main_thread
         self._event_log = event_log
-        self._matching = PreferredAllocationRequestSlotMatchingStrategy()
         self._batch_slot_timeout_ms = batch_slot_timeout_ms
         self._bulk_checker = PhysicalSlotRequestBulkChecker(
             clock, main_thread, self._usable_slots, self._fail, slot_request_timeout_ms
@@ -153,7 +149,7 @@ class DeclarativeSlotPoolBridge:
         return closed
 
     def _match(self, slots: Sequence[PhysicalSlot]) -> None:
-        matches = self._matching.match(slots, list(self._pending.values()))
+        matches = match_requests(slots, self._pending.values())
         for request, slot in matches:
             del self._pending[request.slot_request_id]
             self._reserve(request, slot)

@@ -16,9 +16,7 @@ from flinkmagic.scheduling.slots import declarative_slot_pool, declarative_slot_
 from flinkmagic.scheduling.slots.declarative_slot_pool import DeclarativeSlotPool
 from flinkmagic.scheduling.slots.declarative_slot_pool_bridge import DeclarativeSlotPoolBridge
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
-from flinkmagic.scheduling.slots.request_slot_matching import (
-    PreferredAllocationRequestSlotMatchingStrategy,
-)
+from flinkmagic.scheduling.slots.request_slot_matching import match_requests
 from flinkmagic.scheduling.slots.resource_gateways import SlotOffer
 from tests.virtual_time import run_until
 
@@ -248,5 +246,5 @@ def wanting(name: str, *preferred: str) -> PhysicalSlotRequest:
 def test_matching_by_preference_keeps_the_order_of_requests() -> None:
     slots = [slot("s1", "x"), slot("s2", "y")]
     requests = [wanting("a"), wanting("b", "x"), wanting("c", "x", "y")]
-    matches = PreferredAllocationRequestSlotMatchingStrategy().match(slots, requests)
+    matches = match_requests(slots, requests)
     assert [(r.slot_request_id, s.allocation_id) for r, s in matches] == [("a", "s2"), ("b", "s1")]
