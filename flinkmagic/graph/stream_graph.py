@@ -74,7 +74,6 @@ class StreamNode:
 class StreamEdge:
     """A connection of two nodes. Mirrors ``StreamEdge``.
 
-    ``unique_id`` counts the edges between the same two nodes: a union of a stream with itself has two.
     Only split streams have ``selected_names``; it is None past a side output, as in Flink 1.11. ``dataset_id`` names
     the persistent result that the edge produces.
     """
@@ -87,7 +86,6 @@ class StreamEdge:
     output_tag: OutputTag | None = None
     selected_names: tuple[str, ...] | None = ()
     dataset_id: str | None = None
-    unique_id: int = 0
 
     def __repr__(self) -> str:
         return f"StreamEdge({self.source!r} -> {self.target!r}, {self.partitioner}, {self.exchange_mode.name})"
@@ -206,7 +204,6 @@ class StreamGraph:
             partitioner = FORWARD if same_parallelism else REBALANCE
         elif partitioner.kind is PartitionerKind.FORWARD and not same_parallelism:
             raise ForwardChangesParallelismError(repr(source), source.parallelism, repr(target), target.parallelism)
-        unique_id = sum(edge.source is source for edge in target.in_edges)
-        edge = StreamEdge(source, target, type_number, partitioner, mode, tag, names, dataset_id, unique_id)
+        edge = StreamEdge(source, target, type_number, partitioner, mode, tag, names, dataset_id)
         source.out_edges.append(edge)
         target.in_edges.append(edge)

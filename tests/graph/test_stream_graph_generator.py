@@ -82,7 +82,7 @@ def test_forward_between_different_parallelisms_is_refused_edge_by_edge(stream_g
 def test_a_union_with_itself_has_two_edges_that_can_be_told_apart(stream_graph: StreamGraphOf) -> None:
     source = SourceTransformation("source")
     graph = stream_graph(SinkTransformation(UnionTransformation([source, source]), "sink"))
-    assert [edge.unique_id for edge in graph.edges] == [0, 1]
+    assert len(set(graph.edges)) == 2
 
 
 def test_inputs_are_numbered_by_position(stream_graph: StreamGraphOf) -> None:
