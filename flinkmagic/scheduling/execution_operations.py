@@ -59,7 +59,7 @@ class ExecutionOperations:
         vertices = [vertex for vertex in vertices if not self._executions.is_terminal(vertex)]
         for vertex in vertices:
             if self._executions.state(vertex) is _S.SCHEDULED and vertex not in self._executions.slots:
-                self._allocator.cancel(vertex, SlotRequestCanceledError())
+                self._allocator.release(vertex, SlotRequestCanceledError())
         for vertex in vertices:
             state = self._executions.state(vertex)
             if state is _S.CREATED or state is _S.SCHEDULED:

@@ -77,14 +77,8 @@ class SlotSharingExecutionSlotAllocator:
             self._bulk_watcher.watch_bulk(list(bulk.values()))
         return shares
 
-    def release(self, vertex: int) -> None:
-        """Return the share that a vertex holds or awaits; do nothing if it has none."""
-        shared = self._shared_slots.get(self._group_of[vertex])
-        if shared is not None:
-            shared.return_logical_slot(vertex)
-
-    def cancel(self, vertex: int, cause: BaseException) -> None:
-        """Cancel the share that a vertex awaits: its future fails with `cause`."""
+    def release(self, vertex: int, cause: BaseException | None = None) -> None:
+        """Return the share that a vertex holds; that of one that awaits it fails with `cause`, if there is one."""
         shared = self._shared_slots.get(self._group_of[vertex])
         if shared is not None:
             shared.return_logical_slot(vertex, cause)

@@ -42,9 +42,12 @@ class SharedSlot:
         return share
 
     def fulfil(self, physical: PhysicalSlot | None, error: BaseException | None) -> None:
-        """Process the outcome of the request."""
+        """Process the outcome of the request; with an error all shares end, as the slot will not come."""
         if error is not None:
-            self.release(error)
+            shares, self._shares = self._shares, {}
+            self._end_if_empty()
+            for share in shares.values():
+                share.complete_exceptionally(error)
             return
         if physical is None or self._is_released:
             return
@@ -61,13 +64,6 @@ class SharedSlot:
         if cause is not None:
             share.complete_exceptionally(cause)
         self._end_if_empty()
-
-    def release(self, cause: BaseException) -> None:
-        """End all shares that are still awaited, as the slot will not come."""
-        shares, self._shares = self._shares, {}
-        self._end_if_empty()
-        for share in shares.values():
-            share.complete_exceptionally(cause)
 
     def abandon(self) -> None:
         """End all shares silently: the slot is lost, and their holders are notified in another way."""
