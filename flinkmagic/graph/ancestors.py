@@ -96,6 +96,4 @@ def _in_part(groups: Iterable[_Group], part: JobGraph) -> Iterator[_Group]:
     for group in groups:
         members = [part.vertices[one.id] for one in group.vertices if one.id in part.vertices]
         if members:
-            copy = type(group)(group.name)
-            copy.vertices = members
-            yield copy
+            yield type(group)(group.name, members)

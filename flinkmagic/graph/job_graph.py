@@ -14,12 +14,10 @@ from flinkmagic.graph.stream_config import StreamConfig
 from flinkmagic.graph.stream_graph import Invokable, StreamEdge, StreamNode
 
 
+@dataclass(eq=False, slots=True)
 class _VertexGroup:
-    __slots__ = ("name", "vertices")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.vertices: list[JobVertex] = []
+    name: str
+    vertices: list[JobVertex] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {len(self.vertices)} vertices)"

@@ -103,6 +103,7 @@ class VirtualNode:
     dataset_id: str | None = None
 
 
+@dataclass(eq=False, repr=False)
 class StreamGraph:
     """Operators and the connections between them. Mirrors ``StreamGraph``.
 
@@ -120,26 +121,18 @@ class StreamGraph:
         from the sources in another order.
     """
 
-    def __init__(
-        self,
-        name: str,
-        runtime_mode: RuntimeExecutionMode,
-        config: ExecutionConfig,
-        settings: JobSettings,
-        global_exchange_mode: GlobalStreamExchangeMode,
-    ) -> None:
-        self.name = name
-        self.job_type = runtime_mode
-        self.config = config
-        self.settings = settings
-        self.global_exchange_mode = global_exchange_mode
-        self.nodes: dict[int, StreamNode] = {}
-        self.source_ids: list[int] = []
-        self.sink_ids: list[int] = []
-        self.iterations: list[tuple[StreamNode, StreamNode]] = []
-        self.has_split = False
-        self._virtual: dict[int, VirtualNode] = {}
-        self._tags: dict[tuple[int, str], OutputTag] = {}
+    name: str
+    job_type: RuntimeExecutionMode
+    config: ExecutionConfig
+    settings: JobSettings
+    global_exchange_mode: GlobalStreamExchangeMode
+    has_split: bool
+    nodes: dict[int, StreamNode] = field(default_factory=dict)
+    source_ids: list[int] = field(default_factory=list)
+    sink_ids: list[int] = field(default_factory=list)
+    iterations: list[tuple[StreamNode, StreamNode]] = field(default_factory=list)
+    _virtual: dict[int, VirtualNode] = field(default_factory=dict)
+    _tags: dict[tuple[int, str], OutputTag] = field(default_factory=dict)
 
     @property
     def chaining_enabled(self) -> bool:
