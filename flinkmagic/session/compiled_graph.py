@@ -41,7 +41,7 @@ from flinkmagic.session.findings.texts import finding_line
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.job import FIRST_FINDINGS, Job
-from flinkmagic.session.job_planning import planned_job, sinks_of
+from flinkmagic.session.job_planning import planned_job, program_of
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
@@ -100,7 +100,7 @@ def compile(
     if name is not None:
         check_name(name)
     chosen = JobOptions(parallelism=parallelism, **options)
-    return CompiledGraph(sinks_of(program, chosen.mode), name, chosen, on_progress=on_progress)
+    return CompiledGraph(program_of(program, chosen.mode), name, chosen, on_progress=on_progress)
 
 
 def start_stream(stream: DeferredStream, spark: SparkSession, cell: CellSource | None, **options: Any) -> None:
@@ -136,18 +136,15 @@ class CompiledGraph:
 
     def __init__(
         self,
-        program: Program | dict[str, DataFrame],
+        program: Program,
         name: str | None,
         options: JobOptions,
         origin: RunOrigin = GRAPH,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        captured = program.name if isinstance(program, Program) else None
-        self.name = name or captured or DEFAULT_NAME
+        self.name = name or program.name or DEFAULT_NAME
         self.program = program
-        self.spark: SparkSession = (
-            program.spark if isinstance(program, Program) else next(iter(program.values())).sparkSession
-        )
+        self.spark = program.spark
         self.options = options
         self.jobs: list[Job] = []
         self.marks = NO_MARKS  # of stale cells, set where it is shown
@@ -219,9 +216,8 @@ class CompiledGraph:
                 raise JobRunningError(self.name)
             selected = None if only is None else self._select(only)
             run = frozenset(sink.index for sink in self.sinks) if selected is None else selected.run
-            if isinstance(self.program, Program):
-                check_runnable(self.program)
-                check_inputs(self._writes(run))
+            check_runnable(self.program)
+            check_inputs(self._writes(run))
             if self.jobs:
                 self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
@@ -244,8 +240,7 @@ class CompiledGraph:
                 raise
             self.jobs.append(job)
             self._is_full = full
-            if isinstance(self.program, Program):
-                self.program.release_metrics(self._writes(run))
+            self.program.release_metrics(self._writes(run))
         for tell in tuple(self.started):
             tell(job)
         return job
@@ -262,7 +257,7 @@ class CompiledGraph:
         """
         last = self.jobs[-1]
         names = last.failed_to_keep()
-        if not names or (isinstance(self.program, Program) and self.program.lineage.selections):  # they must share
+        if not names or self.program.lineage.selections:  # they must share
             return None
         if is_cancelled(last.exceptions()[-1].root.error):  # by the user, at Spark
             return None
@@ -276,7 +271,6 @@ class CompiledGraph:
         """Start the queries of a run, or raise why none of them could start."""
         if not planned.streams:
             return StreamStarts()
-        assert isinstance(self.program, Program)
         streams = [stream for stream in planned.streams if stream.index in run]
         starts = begin_streams(streams, self.spark, self.program.cell, self.options, CompiledGraph)
         if not starts.made:
@@ -414,8 +408,7 @@ class CompiledGraph:
         longest = longest_line(self.views()[1], snapshot) if snapshot is not None else ""
         told = [*notes, *self._notes(), *([longest] if longest else [])]
         if not self.jobs:
-            program = self.program if isinstance(self.program, Program) else None
-            told.append(not_run_note(program, self._next_step()))
+            told.append(not_run_note(self.program, self._next_step()))
         elif self.jobs[-1].left_out():
             told.append(left_out_note(self.jobs[-1].left_out(), self._next_step()))
         if self.jobs and self.jobs[-1].status.is_terminal:
@@ -423,11 +416,11 @@ class CompiledGraph:
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:
-        uses = use_notes(self.program) if isinstance(self.program, Program) else []
-        return [*self.marks.notes, *uses, *sharing_notes(self.shared), *self._slots_notes, *self.warnings]
+        uses, shared = use_notes(self.program), sharing_notes(self.shared)
+        return [*self.marks.notes, *uses, *shared, *self._slots_notes, *self.warnings]
 
     def _next_step(self) -> str:
-        if self.name == WHOLE and isinstance(self.program, Program) and self.program.parts:
+        if self.name == WHOLE and self.program.parts:
             return "Name it to run all of it as one job: %flinkgraph --name NAME"
         return f"Run it: %flinkrun {self.name}"
 
@@ -436,8 +429,7 @@ class CompiledGraph:
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         """Plan the next run, and make the graphs, which show its plan."""
-        program = spanning(self.program) if isinstance(self.program, Program) else self.program
-        planned = planned_job(program, self.name, self.options, self._origin, on_progress)
+        planned = planned_job(spanning(self.program), self.name, self.options, self._origin, on_progress)
         self._unused_plan = planned
         self.sinks = planned.sinks
         self.shared = planned.shared

@@ -49,9 +49,9 @@ def use_notes(program: Program) -> list[str]:
     return lines
 
 
-def not_run_note(program: Program | None, next_step: str) -> str:
+def not_run_note(program: Program, next_step: str) -> str:
     """Return what is still to run of a graph that has not run; some of its writes may have run already."""
-    if program is None or not program.writes:
+    if not program.writes:
         return f"Nothing has been computed yet. {next_step}"
     ran = len(program.eager.writes) + len(program.eager.statements)
     if not ran:

@@ -160,7 +160,6 @@ class RereadFrames:
                     self._note_stored(boundary, durable)
                 for one in boundary.dataframes:
                     self._put(one, boundary.columns)
-        assert not isinstance(graph.program, dict)
         for one in _read_by(graph.program, df):
             if one not in self._never:
                 self._put(one, self._kept.get(one))

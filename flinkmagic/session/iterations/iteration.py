@@ -28,6 +28,7 @@ from flinkmagic.amounts import count, duration
 from flinkmagic.capturing.driver.impurity import impure_reason
 from flinkmagic.capturing.hooks.call_hooks import reads_of
 from flinkmagic.capturing.hooks.current_capture import calling_the_user
+from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import GraphView, mime_bundle, to_svg
@@ -35,6 +36,7 @@ from flinkmagic.display.palette import JOB_GLYPHS
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.jvm.java import dataset_class
+from flinkmagic.options import BATCH, NO_RETENTION
 from flinkmagic.planning.clones import KeptClones, SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
@@ -44,7 +46,6 @@ from flinkmagic.session.known_loops import KnownLoop, remember
 from flinkmagic.session.line_as_job import wait_or_cancel
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.recorder import Recorder
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.options import JobOptions
@@ -79,7 +80,7 @@ class Iteration:
         self._step = step
         self._until = until
         self._is_tested = until is not None
-        self._options = replace(options, retain="none", checkpoint_dir=None)
+        self._options = replace(options, mode=BATCH, retain=NO_RETENTION, checkpoint_dir=None)
         self._folder = options.checkpoint_dir
         self._recorder = recorder
         self._lock = threading.Lock()
@@ -279,10 +280,8 @@ class Iteration:
     def _graph(self, df: DataFrame) -> tuple[SuperstepGraph, float]:
         """Compile the graph that computes a DataFrame; also return how many seconds that took."""
         _settle(self._recorder, df)
-        program: Program | dict[str, DataFrame] = {_STATE: df}
-        if self._recorder is not None:
-            program = self._recorder.so_far()
-            program.results, program.namespace = {_STATE: df}, None
+        program = self._recorder.so_far() if self._recorder is not None else Program(df.sparkSession)
+        program.results, program.namespace = {_STATE: df}, None
         started = time.monotonic()
         graph = SuperstepGraph(program, self.name, self._options, self._clones)
         return graph, time.monotonic() - started

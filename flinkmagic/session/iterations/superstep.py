@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.program import Program
 from flinkmagic.jvm.java import items, simple_name
 from flinkmagic.options import DEFAULT_STORAGE_LEVEL, JobOptions
 from flinkmagic.planning.run_origin import RunOrigin
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
+    from flinkmagic.capturing.program import Program
     from flinkmagic.planning.clones import KeptClones
     from flinkmagic.session.job import Job
 
@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 class SuperstepGraph(CompiledGraph):
     """A compiled superstep; its only result is the input of the next one."""
 
-    def __init__(
-        self, program: Program | dict[str, DataFrame], name: str, options: JobOptions, clones: KeptClones
-    ) -> None:
-        frames = program.results if isinstance(program, Program) else program
-        sc = next(iter(frames.values())).sparkSession.sparkContext
-        origin = RunOrigin(is_line=True, result_level=_result_level(sc, options), clones=clones)
-        super().__init__(program, name, options, origin)
+    def __init__(self, program: Program, name: str, options: JobOptions, clones: KeptClones) -> None:
+        level = _result_level(program.spark.sparkContext, options)
+        super().__init__(program, name, options, RunOrigin(is_line=True, result_level=level, clones=clones))
 
     @property
     def partitions(self) -> int:
