@@ -27,7 +27,7 @@ from flinkmagic.errors.deployment import computed_unshared
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
-from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.json_report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import CellSource
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+    from flinkmagic.planning.sinks import PlannedSink
 
 
 @with_job_options
@@ -292,8 +293,11 @@ class CompiledGraph:
         """Return the part of the job graph that the sinks of a run need."""
         if len(run) == len(self.sinks):
             return self.job_graph
-        vertex_of = {node.id: vertex.id for vertex in self.job_graph.vertices.values() for node in vertex.operators}
-        return with_ancestors(self.job_graph, [vertex_of[self.sinks[index].transformation_id] for index in run])
+        return with_ancestors(self.job_graph, [self._vertex_of(self.sinks[index]).id for index in run])
+
+    def _vertex_of(self, sink: PlannedSink) -> JobVertex:
+        """Return the job vertex in which a sink ends."""
+        return self.job_graph.vertices_by_operator()[sink.transformation_id]
 
     def only_shown(self) -> tuple[str, ...]:
         """Return the results that only read, filter and project: a cell shows them without computing them."""
@@ -425,7 +429,7 @@ class CompiledGraph:
         return f"Run it: %flinkrun {self.name}"
 
     def _headline(self) -> str:
-        return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)
+        return graph_summary(self.stream_graph, self.job_graph, self._compiled, self.slots_planned_for)
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         """Plan the next run, and make the graphs, which show its plan."""
@@ -434,7 +438,7 @@ class CompiledGraph:
         self.sinks = planned.sinks
         self.shared = planned.shared
         self.warnings = planned.warnings
-        self._slots_planned_for = planned.slots
+        self.slots_planned_for = planned.slots
         self.stream_graph = planned.environment.get_stream_graph()
         has_checkpoints = self.options.checkpoint_dir is not None
         self.job_graph = create_job_graph(

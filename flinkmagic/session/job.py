@@ -456,10 +456,8 @@ class Job:
 
     def _by_vertex(self, queries: Mapping[int, QuerySeen]) -> dict[str, QuerySeen]:
         """Return what is known of each query by the id of the job vertex in which it ends."""
-        ends = {
-            node.id: vertex.id for vertex in self.execution_graph.job_vertices for node in vertex.job_vertex.operators
-        }
-        return {ends[self.sinks[index].transformation_id]: seen for index, seen in queries.items()}
+        ends = self.execution_graph.job_graph.vertices_by_operator()
+        return {ends[self.sinks[index].transformation_id].id: seen for index, seen in queries.items()}
 
     def __repr__(self) -> str:
         return f"<Job {self.name}: {self.status}>"

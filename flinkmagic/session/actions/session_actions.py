@@ -309,7 +309,7 @@ class SessionActions:
                         self._give_up_durable(df, graph)
                 return answer
             if isinstance(error, SPARKS_ERRORS):
-                add_note(error, failed_in(str(call.location), graph.last_vertex_name))
+                add_note(error, failed_in(str(call.location), graph.last_vertex.name))
             self._note(report, started, error)
             raise
         return answer

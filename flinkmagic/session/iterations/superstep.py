@@ -33,14 +33,7 @@ class SuperstepGraph(CompiledGraph):
     @property
     def partitions(self) -> int:
         """How many partitions its rows are planned to have."""
-        result = self.sinks[0].transformation_id
-        vertices = self.job_graph.vertices.values()
-        return next(one.parallelism for one in vertices if any(node.id == result for node in one.operators))
-
-    @property
-    def slots_planned_for(self) -> int:
-        """How many slots its tasks can use."""
-        return self._slots_planned_for
+        return self._vertex_of(self.sinks[0]).parallelism
 
     def key(self) -> ResultKey | NoKey:
         """Return the key of its rows. Ask before it runs."""
