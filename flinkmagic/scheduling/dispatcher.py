@@ -32,11 +32,10 @@ class JobDetails:
     @classmethod
     def of(cls, info: ExecutionGraphInfo) -> JobDetails:
         """Return the details of a job at the instant of its snapshot."""
-        graph, times = info.archived_execution_graph, info.status_timestamps
-        end_ms = times[info.job_status] if info.job_status.is_terminal else info.at_ms
-        start_ms = min(times.values())
+        graph, start_ms = info.archived_execution_graph, info.started_ms
+        duration_ms = info.ended_ms - start_ms
         finished = int((graph.state == ExecutionState.FINISHED.value).sum())
-        return cls(info.job_id, info.job_name, info.job_status, start_ms, end_ms - start_ms, finished, graph.n_vertices)
+        return cls(info.job_id, info.job_name, info.job_status, start_ms, duration_ms, finished, graph.n_vertices)
 
 
 class Dispatcher:

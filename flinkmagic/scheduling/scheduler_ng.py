@@ -30,6 +30,16 @@ class ExecutionGraphInfo:
     number_of_restarts: int
     at_ms: float
 
+    @property
+    def started_ms(self) -> float:
+        """When the job began."""
+        return min(self.status_timestamps.values())
+
+    @property
+    def ended_ms(self) -> float:
+        """When the job ended; of one that is not over the moment of the snapshot."""
+        return self.status_timestamps[self.job_status] if self.job_status.is_terminal else self.at_ms
+
 
 @dataclass(frozen=True)
 class RecoveredJob:

@@ -249,21 +249,19 @@ class Job:
         queries = self._queries(closely=closely)
         state = self._deployment.snapshot()
         info = state.job
-        started_ms = min(info.status_timestamps.values())
-        waiting = state.waiting_for
-        ended_ms = info.status_timestamps[info.job_status] if info.job_status.is_terminal else info.at_ms
+        notes = [*self._own_notes, taken_up_note(self._deployment.taken_up), state.waiting_for]
         return JobSnapshot(
             self.name,
             info.job_status.value,
             states=states_by_vertex(info.archived_execution_graph),
-            elapsed_ms=ended_ms - started_ms,
+            elapsed_ms=info.ended_ms - info.started_ms,
             # Spark reports a task's launch before the end of the core's last task.
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
-            started_at_ms=started_ms,
+            started_at_ms=info.started_ms,
             tasks=task_views(state.tasks),
             errors=_error_views(info),
-            note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up), waiting])),
+            note="; ".join(filter(None, notes)),
             reused=frozenset(self.reused()),
             facts={
                 **run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),

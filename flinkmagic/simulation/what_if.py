@@ -115,12 +115,11 @@ def what_if(
 
 def real_timeline(info: ExecutionGraphInfo) -> Timeline:
     """Return the timeline of a run; slots are numbered so that no two allocations overlap in one."""
-    end_ms = info.status_timestamps[info.job_status] if info.job_status.is_terminal else info.at_ms
     return timeline_of(
         info.archived_execution_graph,
         name=info.job_name,
         job_status=str(info.job_status),
-        end_ms=end_ms,
+        end_ms=info.ended_ms,
         restarts=info.number_of_restarts,
     )
 

@@ -50,15 +50,14 @@ def job_facts(
             helpers.append(task)
         else:
             attempts.setdefault(task.vertex_id, []).append(task)
-    is_over = info.job_status.is_terminal
     return JobFacts(
         vertices=tuple(
             _vertex(vertex, attempts[vertex.id], partition_bytes.get(vertex.id, ()), metrics.get(vertex.id, NO_METRICS))
             for vertex in graph.job_vertices
             if vertex.id in attempts
         ),
-        started_ms=min(info.status_timestamps.values()),
-        ended_ms=info.status_timestamps[info.job_status] if is_over else info.at_ms,
+        started_ms=info.started_ms,
+        ended_ms=info.ended_ms,
         slots=state.slots_total,
         slots_of_session=state.slots_of_session,
         is_finished=info.job_status is JobStatus.FINISHED,
