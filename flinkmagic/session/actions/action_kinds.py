@@ -64,7 +64,14 @@ def action_kind(method: str) -> ActionKind | None:
     return _KINDS.get(method)
 
 
-def _arguments(call: ActionCall) -> Mapping[str, Any]:
+def arguments(call: ActionCall) -> Mapping[str, Any]:
+    """Return the arguments of a call by their names, with the defaults.
+
+    Raises
+    ------
+    PlainCallError
+        If the method cannot take them.
+    """
     try:
         bound = inspect.signature(call.original).bind(call.df, *call.args, **call.kwargs)
     except TypeError:
@@ -80,24 +87,24 @@ def _first_rows(call: ActionCall, number: Any, more: int = 0) -> DataFrame:
 
 
 def _taken(call: ActionCall) -> DataFrame:
-    return _first_rows(call, _arguments(call)["num"])
+    return _first_rows(call, arguments(call)["num"])
 
 
 def _head(call: ActionCall) -> DataFrame:
-    number = _arguments(call).get("n")
+    number = arguments(call).get("n")
     return _first_rows(call, 1 if number is None else number)
 
 
 def _head_answer(call: ActionCall, query: FinishedQuery) -> Any:
     rows = query.frame().collect()
-    if _arguments(call).get("n") is not None:
+    if arguments(call).get("n") is not None:
         return rows
     return rows[0] if rows else None
 
 
 def _shown(call: ActionCall) -> DataFrame:
     # One row more tells Spark whether to say that there are more.
-    return _first_rows(call, _arguments(call)["n"], more=1)
+    return _first_rows(call, arguments(call)["n"], more=1)
 
 
 def _displayed(call: ActionCall) -> DataFrame:
@@ -119,7 +126,7 @@ def _displayed_answer(call: ActionCall, query: FinishedQuery) -> Any:
 def _statistic(call: ActionCall) -> DataFrame:
     """Return the columns that a statistic reads, if they are plain names; else the whole DataFrame."""
     names: list[Any] = []
-    for name, value in _arguments(call).items():
+    for name, value in arguments(call).items():
         if name in ("col", "cols", "col1", "col2"):
             names += value if isinstance(value, (list, tuple)) else [value]
     columns = call.df.columns

@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
 import os
 import sys
@@ -32,7 +31,7 @@ from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_answers import retained_answers
 from flinkmagic.reuse.stored_answers import FRAME, ROWS, NotExactError, read, written
-from flinkmagic.session.actions.action_kinds import action_kind
+from flinkmagic.session.actions.action_kinds import PlainCallError, action_kind, arguments
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -161,11 +160,11 @@ def asked(call: ActionCall, durable: DurableStore | None = None) -> AskedAnswer 
         return None
     if call.method == "show" and not hasattr(call.df, "_show_string"):
         return None
-    arguments = _text_of_arguments(call)
-    if arguments is None:
+    text = _text_of_arguments(call)
+    if text is None:
         return None
     keys = ResultKeys(call.df.sparkSession.sparkContext)
-    rows = keys.of_answer(call.df._jdf.queryExecution(), call.method, arguments, *_shaped_by(call.method))
+    rows = keys.of_answer(call.df._jdf.queryExecution(), call.method, text, *_shaped_by(call.method))
     if isinstance(rows, NoKey):
         _LOG.debug("the answer of %s has no key: %s", call.text, rows.reason)
         return None
@@ -189,11 +188,9 @@ def _told(sc: SparkContext) -> list[str]:
 def _text_of_arguments(call: ActionCall) -> str | None:
     """Return the arguments of a call in a form that is equal for equal calls; None if there is no such form."""
     try:
-        bound = inspect.signature(call.original).bind(call.df, *call.args, **call.kwargs)
-    except TypeError:
+        _, *values = arguments(call).values()
+    except PlainCallError:
         return None
-    bound.apply_defaults()
-    _, *values = bound.arguments.values()
     return repr(values) if _is_plain(values) else None
 
 
