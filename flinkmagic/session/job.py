@@ -52,7 +52,7 @@ from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_views
 from flinkmagic.session.stream_facts import stream_facts
-from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
+from flinkmagic.session.stream_starts import StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
 from flinkmagic.session.vertex_measures import spark_ui, vertex_measures
 from flinkmagic.simulation.what_if import MeasuredRun
@@ -105,12 +105,12 @@ class Job:
         execution_graph: ExecutionGraph,
         spark: SparkSession,
         options: JobOptions,
-        names: Rebinding | None = None,
+        names: Rebinding | None,
         *,
         views: GraphViews,
-        notes: Sequence[str] = (),
-        full: bool = False,
-        starts: StreamStarts = NOTHING_STARTED,
+        notes: Sequence[str],
+        full: bool,
+        starts: StreamStarts,
     ) -> None:
         self.name = name
         self.number = next(_NUMBERS[name])

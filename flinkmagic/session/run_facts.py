@@ -8,11 +8,10 @@ from flinkmagic.amounts import count, size
 from flinkmagic.deployment import TaskRecord
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import TaskView
+from flinkmagic.display.measures import Facts
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, JoinChoice, StageAdaptation
 from flinkmagic.session.edge_bytes import EdgeBytes
-
-Facts = tuple[tuple[str, str], ...]
 
 
 def task_views(tasks: Iterable[TaskRecord]) -> list[TaskView]:
