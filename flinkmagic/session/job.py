@@ -480,8 +480,6 @@ def _deployment(
     full: bool,
 ) -> Deployment:
     restart_strategy = _restart_strategy(options.restart)
-    store = store_for(options)
-    sc = spark.sparkContext
     if planned.streams:
         return StreamingDeployment(
             planned,
@@ -498,13 +496,13 @@ def _deployment(
         slots=options.slots,
         restart_strategy=restart_strategy,
         retention=Retention(
-            sc,
+            spark.sparkContext,
             name,
             options.retain,
             options.retain_bytes,
             full=full,
             refreshes=options.refresh == REFRESH_ADDED,
-            durable=durable_rows(sc, store) if store is not None else None,
+            durable=durable_rows(spark.sparkContext, store_for(options)),
         ),
         checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,
     )

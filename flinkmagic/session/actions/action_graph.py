@@ -115,6 +115,8 @@ class ActionGraph(LineGraph):
     def __init__(
         self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
     ) -> None:
+        [self.query] = program.results.values()
+        """The DataFrame whose stages are run."""
         # Earlier actions' clones will do: the action's own query runs on the user's session.
         clones = KeptClones.of(program.spark.sparkContext, (options.parallelism, options.slots))
         # The last stage is the action's own: no region holds it together with others.

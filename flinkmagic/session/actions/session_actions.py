@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
-    from flinkmagic.reuse.durable_rows import DurableRows
     from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
 
@@ -190,11 +189,12 @@ class SessionActions:
 
     def _compiled(self, call: ActionCall, df: DataFrame, texts: TextReads) -> ActionGraph:
         """Compile a query; later actions find what it keeps by its key."""
-        reread = RereadFrames.of(df.sparkSession.sparkContext)
+        sc = df.sparkSession.sparkContext
+        reread, durable = RereadFrames.of(sc), durable_rows(sc, self._durable)
         sources, unused = texts.query, dict[str, str]()
         while True:
             graph = ActionGraph(self._program(call, df, sources), call.method, self._options, unused)
-            if not reread.revise(graph, self._rows(df)):
+            if not reread.revise(graph, durable):
                 return graph
             sources, unused = texts.of(df), graph.unused
 
@@ -208,19 +208,16 @@ class SessionActions:
             sc = df.sparkSession.sparkContext
             reread = RereadFrames.of(sc)
             reread.leave_to_spark(df.sparkSession)
-            reread.recall(program, call.df, self._rows(df))
+            reread.recall(program, call.df, durable_rows(sc, self._durable))
             stops_early = _kind_of(call).stops_early
             program.line = replace(
                 program.line, reread=reread.within_reach(sc), sources=sources, stops_early=stops_early
             )
         return program
 
-    def _rows(self, df: DataFrame) -> DurableRows | None:
-        return durable_rows(df.sparkSession.sparkContext, self._durable) if self._durable is not None else None
-
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
         """Compile again, as plain Spark plans it, a query whose job has failed (rule 5)."""
-        program = self._program(call, next(iter(graph.program.results.values())))  # type: ignore[union-attr]
+        program = self._program(call, graph.query)
         program.line = replace(program.line, reread={})
         return ActionGraph(program, call.method, self._options)
 
@@ -238,10 +235,9 @@ class SessionActions:
     def _drive(
         self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads, started: float
     ) -> Any:
-        df = next(iter(graph.program.results.values()))  # type: ignore[union-attr]
         if graph.is_single_stage:  # it reads kept columns, or keeps some
             try:
-                return self._answer(call, df, graph, replace(report, reason=ONE_STAGE), texts, started)
+                return self._answer(call, graph, replace(report, reason=ONE_STAGE), texts, started)
             finally:
                 graph.release()
         failed, given_up = graph, ""
@@ -250,8 +246,7 @@ class SessionActions:
             nonlocal graph, given_up
             if graph is not failed or not (graph.boundaries or texts.are_columns):
                 return None
-            names = [*(boundary.name for boundary in failed.boundaries), *texts.names]
-            given_up = not_kept(", ".join(dict.fromkeys(names)), error)
+            given_up = not_kept([*(boundary.name for boundary in failed.boundaries), *texts.names], error)
             texts.give_up()
             graph = self._without_keeping(call, graph)
             return graph.run(wait=False)
@@ -263,36 +258,31 @@ class SessionActions:
             return self._answer_plainly(call, report, started, refusal.__cause__)
         except BaseException as raised:
             if isinstance(raised, SPARKS_ERRORS):
-                _finished(call, df, graph).tell_of_failure(query_name(call), raised)
+                _finished(call, graph).tell_of_failure(query_name(call), raised)
             self._note(replace(report, is_driven=True, graph=graph), started, raised)
             raise
+        sc = graph.spark.sparkContext
+        reread = RereadFrames.of(sc)
         if given_up:  # else it fails in plain Spark, too
-            RereadFrames.of(df.sparkSession.sparkContext).give_up(failed)
+            reread.give_up(failed)
             report = replace(report, note=given_up)
         try:
-            answer = self._answer(call, df, graph, _driven(report, graph, job), texts, started)
+            answer = self._answer(call, graph, _driven(report, graph, job), texts, started)
             with _noting(call):
-                KeepingBudget.of(df.sparkSession.sparkContext).note(0.0, job.saved_seconds)
-                count = answer if call.method == "count" else None
-                reread = RereadFrames.of(df.sparkSession.sparkContext)
-                reread.note(graph, job, call.df, time.monotonic() - started, count, self._rows(df))
+                KeepingBudget.of(sc).note(0.0, job.saved_seconds)
+                count, durable = answer if call.method == "count" else None, durable_rows(sc, self._durable)
+                reread.note(graph, job, call.df, time.monotonic() - started, count, durable)
         finally:
             graph.release()
         return answer
 
     def _answer(
-        self,
-        call: ActionCall,
-        df: DataFrame,
-        graph: ActionGraph,
-        report: ActionReport,
-        texts: TextReads,
-        started: float,
+        self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads, started: float
     ) -> Any:
         """Run the last stage of a query, and return what the action returns."""
         try:
-            query = _finished(call, df, graph)
-            with self._watched(call), _stack_of(call, df.sparkSession.sparkContext):
+            query = _finished(call, graph)
+            with self._watched(call), _stack_of(call, graph.spark.sparkContext):
                 answer = _kind_of(call).answer(call, query)
             report = replace(report, note="; ".join(filter(None, [texts.note, report.note])))
             answer = self._noted(call, report, started, answer)
@@ -300,13 +290,12 @@ class SessionActions:
             may_repeat = not _kind_of(call).has_effects and not is_cancelled(error)
             found = graph.found_durable()
             if isinstance(error, SPARKS_ERRORS) and may_repeat and (texts.are_columns or found):
-                names = [one.what for one in found]
-                note = not_read(names, error) if found else not_kept(", ".join(texts.names), error)
+                note = not_read([one.what for one in found], error) if found else not_kept(texts.names, error)
                 texts.give_up()
                 answer = self._answer_plainly(call, replace(report, note=note), started)
                 if found:  # and what plain Spark computes has not failed
                     with _noting(call):
-                        self._give_up_durable(df, graph)
+                        self._give_up_durable(graph)
                 return answer
             if isinstance(error, SPARKS_ERRORS):
                 add_note(error, failed_in(str(call.location), graph.last_vertex.name))
@@ -314,11 +303,11 @@ class SessionActions:
             raise
         return answer
 
-    def _give_up_durable(self, df: DataFrame, graph: ActionGraph) -> None:
+    def _give_up_durable(self, graph: ActionGraph) -> None:
         """Neither read nor keep again what a query has read of a store (rule 9)."""
-        sc, rows = df.sparkSession.sparkContext, self._rows(df)
+        sc, found = graph.spark.sparkContext, graph.found_durable()
+        rows = durable_rows(sc, self._durable)
         RereadFrames.of(sc).give_up(graph)
-        found = graph.found_durable()
         for result in found:
             if rows is not None:
                 rows.drop_if_damaged(result)
@@ -437,9 +426,9 @@ def _noting(call: ActionCall) -> Iterator[None]:
             print(lines_visible(not_noted(call.text, str(call.location), error)), file=sys.stderr)
 
 
-def _finished(call: ActionCall, df: DataFrame, graph: ActionGraph) -> FinishedQuery:
+def _finished(call: ActionCall, graph: ActionGraph) -> FinishedQuery:
     try:
-        return FinishedQuery(df, graph.last_stage)
+        return FinishedQuery(graph.query, graph.last_stage)
     except Exception as error:
         raise ActionFailedError(call.text, str(call.location), error) from error
 
