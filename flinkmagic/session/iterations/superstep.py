@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,12 +24,18 @@ if TYPE_CHECKING:
     from flinkmagic.session.job import Job
 
 
+STATE = "state"
+"""What the result of a superstep is called."""
+
+
 class SuperstepGraph(CompiledGraph):
     """A compiled superstep; its only result is the input of the next one."""
 
     def __init__(self, program: Program, name: str, options: JobOptions, clones: KeptClones) -> None:
+        began = time.monotonic()
         level = _result_level(program.spark.sparkContext, options)
         super().__init__(program, name, options, RunOrigin(is_line=True, result_level=level, clones=clones))
+        self.planning_seconds = time.monotonic() - began
 
     @property
     def partitions(self) -> int:
@@ -61,9 +68,9 @@ class SuperstepRows:
     long. After it the RDDs of the superstep can be garbage-collected, and no later one walks through them.
     """
 
-    def __init__(self, job: Job, name: str) -> None:
+    def __init__(self, job: Job) -> None:
         self._job = job
-        self.frame: DataFrame = job.result(name)
+        self.frame: DataFrame = job.result(STATE)
 
     def cut(self) -> None:
         """Cut the lineage; missing blocks are computed now.
