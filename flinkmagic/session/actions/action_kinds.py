@@ -29,13 +29,21 @@ class PlainCallError(Exception):
     """Spark answers the call without running anything, or refuses it: it is made as it is."""
 
 
+def _whole(call: ActionCall) -> DataFrame:
+    return call.df
+
+
+def _on_finished_stages(call: ActionCall, query: FinishedQuery) -> Any:
+    return call.original(query.frame(), *call.args, **call.kwargs)
+
+
 @dataclass(frozen=True)
 class ActionKind:
     """How an action is carried out, and what else is to be known of it."""
 
-    query: Callable[[ActionCall], DataFrame]
+    query: Callable[[ActionCall], DataFrame] = _whole
     """Returns the DataFrame whose stages are run. Raises `PlainCallError` if the call is to be made as it is."""
-    answer: Callable[[ActionCall, FinishedQuery], Any]
+    answer: Callable[[ActionCall, FinishedQuery], Any] = _on_finished_stages
     """Returns what the action returns. All stages of its query but the last have run."""
     query_name: str = "collectToPython"
     """Spark's name for its query, as listeners know it (``Dataset.withAction``; seen on 4.3.0)."""
@@ -135,14 +143,6 @@ def _statistic(call: ActionCall) -> DataFrame:
     return call.df
 
 
-def _whole(call: ActionCall) -> DataFrame:
-    return call.df
-
-
-def _on_finished_stages(call: ActionCall, query: FinishedQuery) -> Any:
-    return call.original(query.frame(), *call.args, **call.kwargs)
-
-
 _DISPLAY = ActionKind(_displayed, _displayed_answer, takes_few=True)
 _STATISTIC = ActionKind(
     _statistic,
@@ -151,17 +151,13 @@ _STATISTIC = ActionKind(
 )
 
 _KINDS = {
-    "collect": ActionKind(_whole, _on_finished_stages, is_answered_again=True),
-    "toArrow": ActionKind(_whole, _on_finished_stages, "collectAsArrowToPython", is_answered_again=True),
-    "toPandas": ActionKind(_whole, _on_finished_stages, is_answered_again=True),
-    "foreach": ActionKind(_whole, _on_finished_stages, has_effects=True),
-    "foreachPartition": ActionKind(_whole, _on_finished_stages, has_effects=True),
-    "toLocalIterator": ActionKind(
-        _whole, _on_finished_stages, "toPythonIterator", takes_few=True, stops_early=True, hands_rows_out=True
-    ),
-    "tail": ActionKind(
-        _whole, _on_finished_stages, "tailToPython", takes_few=True, stops_early=True, is_answered_again=True
-    ),
+    "collect": ActionKind(is_answered_again=True),
+    "toArrow": ActionKind(query_name="collectAsArrowToPython", is_answered_again=True),
+    "toPandas": ActionKind(is_answered_again=True),
+    "foreach": ActionKind(has_effects=True),
+    "foreachPartition": ActionKind(has_effects=True),
+    "toLocalIterator": ActionKind(query_name="toPythonIterator", takes_few=True, stops_early=True, hands_rows_out=True),
+    "tail": ActionKind(query_name="tailToPython", takes_few=True, stops_early=True, is_answered_again=True),
     "take": ActionKind(_taken, lambda call, query: query.frame().collect(), takes_few=True, is_answered_again=True),
     "head": ActionKind(_head, _head_answer, takes_few=True, is_answered_again=True),
     "first": ActionKind(_head, _head_answer, takes_few=True, is_answered_again=True),
