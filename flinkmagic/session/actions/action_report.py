@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from flinkmagic.reuse.durable_store import KERNEL
@@ -31,8 +32,11 @@ class ActionReport:
     text: str
     """The call as it was written."""
     location: SourceLocation
-    seconds: float
-    is_driven: bool
+    began: float = field(default_factory=time.monotonic, repr=False)
+    """When it began, by `time.monotonic`."""
+    seconds: float = 0.0
+    """How long it took."""
+    is_driven: bool = False
     """Whether its stages, except the last, ran under our scheduler."""
     reason: str = ""
     """Why they did not; empty if they did, or if there was nothing to run."""
