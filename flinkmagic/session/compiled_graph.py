@@ -42,6 +42,7 @@ from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, 
 from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.job import FIRST_FINDINGS, Job
 from flinkmagic.session.job_planning import planned_job, program_of
+from flinkmagic.session.line_as_job import root_error
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
@@ -261,9 +262,10 @@ class CompiledGraph:
         names = last.failed_to_keep()
         if not names or self.program.lineage.selections:  # they must share
             return None
-        if is_cancelled(last.exceptions()[-1].root.error):  # by the user, at Spark
+        error = root_error(last)
+        if error is None or is_cancelled(error):  # by the user, at Spark
             return None
-        self._unshared_note = computed_unshared(", ".join(names), last.exceptions()[-1].root.error)
+        self._unshared_note = computed_unshared(", ".join(names), error)
         self.options = replace(self.options, share="never")
         done = {sink.index for sink in (*last.finished_sinks(), *last.left_out())}
         left = [word for word, sink in zip(self.sink_names(), self.sinks, strict=True) if sink.index not in done]

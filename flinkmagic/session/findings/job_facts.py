@@ -35,12 +35,8 @@ def job_facts(
     ----------
     partition_bytes, metrics : mapping
         By the id of a job vertex.
-    not_retained, not_used : mapping of str to str
-        Reasons, by the names of stages and of DataFrames.
-    has_run_before : bool
-        Whether a job of its name ran before it.
-    is_first : bool
-        Whether no job ran before it.
+    **others
+        The fields of `JobFacts`.
     """
     info = state.job
     attempts: dict[str, list[TaskRecord]] = {}
