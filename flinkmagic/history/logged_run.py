@@ -152,7 +152,7 @@ class LoggedRun:
             environment.add_operator(tail)
         stream_graph = environment.get_stream_graph()
         job_graph = create_job_graph(stream_graph)
-        of_node = {node.id: vertex for vertex in job_graph.vertices.values() for node in vertex.operators}
+        of_node = job_graph.vertices_by_operator()
         paired = [(of_node[tail.id or 0], vertex) for tail, vertex in zip(tails, vertices, strict=True)]
         return stream_graph, job_graph, paired
 
