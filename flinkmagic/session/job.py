@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from flinkmagic.amounts import count, duration
-from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.deployment import Deployment, SparkDeployment, TaskRecord
 from flinkmagic.deployment.session_cluster import submitted_jobs
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
@@ -50,7 +50,7 @@ from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.recorded_run import RecordedRun
-from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_views
+from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_amounts, task_views
 from flinkmagic.session.stream_facts import stream_facts
 from flinkmagic.session.stream_starts import StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
@@ -267,7 +267,7 @@ class Job:
                 **run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
                 **(stream_facts(self.execution_graph, self._by_vertex(queries)) if queries else {}),
             },
-            costs=costs(_amounts(state)),
+            costs=costs(task_amounts(state.tasks)),
             queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
             findings=findings_view(explained.findings, self.critical_path()) if explained is not None else None,
             measures=explained.measures if explained is not None else {},
@@ -541,14 +541,6 @@ def _bind_names(
 
 def _close(stream: BatchRuns, _: Future[JobStatus]) -> None:
     stream.close()
-
-
-def _amounts(state: DeploymentSnapshot) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:
-    """Return the vertex, start, end, rows and bytes of each task, without sampling."""
-    for task in state.tasks:
-        if task.role != "helper" and task.state is ExecutionState.FINISHED:
-            amounts = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)
-            yield task.vertex_id, task.start_ms, task.end_ms, amounts
 
 
 def _error_views(info: ExecutionGraphInfo) -> list[ErrorView]:
