@@ -56,16 +56,14 @@ class AskedAnswer:
         The key of the DataFrame's rows.
     """
 
-    def __init__(
-        self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey, durable: DurableStore | None = None
-    ) -> None:
+    def __init__(self, call: ActionCall, keys: ResultKeys, rows: ResultKey, durable: DurableStore | None) -> None:
         self._store, self._durable = retained_answers(call.df.sparkSession.sparkContext), durable
-        self._keys, self._rows, self._key = keys, rows, key
+        self._keys, self._rows, self._key = keys, rows, rows.digest
         self._shown: list[str] = []
         self._asked_at = time.time()
         self.call = replace(call, original=self._showing(call.original)) if call.method == "show" else call
         """The action to run if no answer is known."""
-        kept = self._store.find(key) or self._stored()
+        kept = self._store.find(self._key) or self._stored()
         self.known = kept if kept is not None and not keys.changed_file(rows.files) else None
         """What was answered before; None if that is not known, or no longer right."""
 
@@ -87,9 +85,9 @@ class AskedAnswer:
             again = asked(self.call)
             if again is not None and again._key == self._key and not again._keys.changed_file(again._rows.files):
                 kept = self._store.add(self._key, self.call.text, answer, seconds)
-                is_settled = self._durable is not None and self._keys.settled(self._rows, self._asked_at)
-                if kept is not None and self._durable is not None and is_settled:
-                    self._store_later(kept, self._durable)
+                durable = self._durable
+                if kept is not None and durable is not None and self._keys.settled(self._rows, self._asked_at):
+                    self._store_later(kept, durable)
         except Exception as error:
             if is_from_signal(error):
                 raise
@@ -168,7 +166,7 @@ def asked(call: ActionCall, durable: DurableStore | None = None) -> AskedAnswer 
     if isinstance(rows, NoKey):
         _LOG.debug("the answer of %s has no key: %s", call.text, rows.reason)
         return None
-    return AskedAnswer(call, rows.digest, keys, rows, durable)
+    return AskedAnswer(call, keys, rows, durable)
 
 
 def say_not_known(call: ActionCall, error: Exception) -> None:
