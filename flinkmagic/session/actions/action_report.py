@@ -80,20 +80,15 @@ class ActionListener(Protocol):
 
     def action_began(self, call: ActionCall) -> None:
         """Note that an action's query is about to be compiled."""
-        ...
 
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Note that the stages of an action begin to run, all but the last."""
-        ...
 
     def work_started(self, call: ActionCall, work: CallWork) -> None:
         """Note that Spark begins to run the action itself: its last stage, or all of it."""
-        ...
 
     def action_done(self, report: ActionReport) -> None:
         """Note that an action has finished, failed or been cancelled."""
-        ...
 
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
         """Note that an iterator over rows has ended: `done` replaces the `report` of its action."""
-        ...

@@ -67,7 +67,7 @@ class Iteration:
         until: Until | None,
         most: int,
         options: JobOptions,
-        recorder: Recorder | None = None,
+        recorder: Recorder | None,
     ) -> None:
         self.name = name
         self.supersteps: list[Superstep] = []
