@@ -89,7 +89,8 @@ def _all_done(first: OperatorLine, then: OperatorLine) -> tuple[str, ...] | None
 def stream_view(stream_graph: StreamGraph, job_graph: JobGraph | None = None) -> GraphView:
     """Return the view of a StreamGraph; with `job_graph`, chains are framed and nodes can be painted."""
     words = Words(stream_graph.nodes.values())
-    vertex_of = _vertex_of(job_graph)
+    vertices = job_graph.vertices_by_operator() if job_graph is not None else {}
+    vertex_of = {number: vertex.id for number, vertex in vertices.items()}
     nodes = tuple(
         NodeView(
             id=str(node.id),
@@ -103,17 +104,10 @@ def stream_view(stream_graph: StreamGraph, job_graph: JobGraph | None = None) ->
         for node in stream_graph.nodes.values()
     )
     edges = tuple(_stream_edge(edge, vertex_of) for edge in stream_graph.edges)
-    vertices = len(set(vertex_of.values()))
     summary = amounts.count(len(nodes), "operator")
     if vertices:
-        summary += f" in {amounts.count(vertices, 'job vertex', 'job vertices')}"
+        summary += f" in {amounts.count(len(set(vertex_of.values())), 'job vertex', 'job vertices')}"
     return GraphView("stream", stream_graph.name, nodes, edges, _chains(job_graph), summary)
-
-
-def _vertex_of(job_graph: JobGraph | None) -> dict[int, str]:
-    """Return which job vertex runs each stream node."""
-    vertices = job_graph.vertices.values() if job_graph else ()
-    return {node.id: vertex.id for vertex in vertices for node in vertex.operators}
 
 
 def _stream_edge(edge: StreamEdge, vertex_of: Mapping[int, str]) -> EdgeView:

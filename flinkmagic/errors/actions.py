@@ -67,16 +67,16 @@ def not_noted(text: str, where: str, cause: BaseException) -> str:
     )
 
 
-def not_kept(names: str, cause: BaseException) -> str:
+def not_kept(names: Iterable[str], cause: BaseException) -> str:
     """Return the note on an action that was run again without keeping rows for later ones."""
-    told = first_line(cause)
-    return f"{names} could not be kept for later actions ({told}): this one ran again without keeping them"
+    named, told = ", ".join(dict.fromkeys(names)), first_line(cause)
+    return f"{named} could not be kept for later actions ({told}): this one ran again without keeping them"
 
 
 def not_read(names: Iterable[str], cause: BaseException) -> str:
     """Return the note on an action that ran without the rows of other kernels, which it could not read."""
-    told = first_line(cause)
-    return f"stored rows of {', '.join(dict.fromkeys(names))} could not be read ({told}): this one ran without them"
+    named, told = ", ".join(dict.fromkeys(names)), first_line(cause)
+    return f"stored rows of {named} could not be read ({told}): this one ran without them"
 
 
 def columns_kept(names: str) -> str:

@@ -119,8 +119,5 @@ def stream_not_started(query: str, cause: BaseException) -> str:
 
 def stream_runs_plainly(where: str, cause: BaseException) -> str:
     """Return the line about streams that have started, and of which no graph could be made."""
-    return f"{where}: the stream runs as plain Spark, because no graph of it could be made {_why(cause)}"
-
-
-def _why(cause: BaseException) -> str:
-    return f"({first_line(cause)})." + ("" if isinstance(cause, UserError) else " Please report this as a bug.")
+    bug = "" if isinstance(cause, UserError) else " Please report this as a bug."
+    return f"{where}: the stream runs as plain Spark, because no graph of it could be made ({first_line(cause)}).{bug}"

@@ -217,6 +217,10 @@ class JobGraph:
         """All edges, by producer."""
         return (edge for v in self.vertices.values() for dataset in v.produced for edge in dataset.consumers)
 
+    def vertices_by_operator(self) -> dict[int, JobVertex]:
+        """Return, by the id of an operator, the vertex that runs it."""
+        return {node.id: vertex for vertex in self.vertices.values() for node in vertex.operators}
+
     def vertices_in_topological_order(self) -> Sequence[JobVertex]:
         """Return producers before consumers: sources as they were made, then depth first over what has become ready.
 

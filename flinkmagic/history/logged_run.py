@@ -42,7 +42,7 @@ from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.forecast import MOST_TASKS
 from flinkmagic.session.findings.job_facts import vertex_facts
-from flinkmagic.session.run_facts import task_views
+from flinkmagic.session.run_facts import task_amounts, task_views
 
 _WRITTEN = re.compile(r"Command \S*?([^/\s]+)/?, (?:true|false), (\w+)")
 """In the text of Spark's command that writes files: the last part of the path, and the format."""
@@ -152,7 +152,7 @@ class LoggedRun:
             environment.add_operator(tail)
         stream_graph = environment.get_stream_graph()
         job_graph = create_job_graph(stream_graph)
-        of_node = {node.id: vertex for vertex in job_graph.vertices.values() for node in vertex.operators}
+        of_node = job_graph.vertices_by_operator()
         paired = [(of_node[tail.id or 0], vertex) for tail, vertex in zip(tails, vertices, strict=True)]
         return stream_graph, job_graph, paired
 
@@ -216,11 +216,6 @@ class LoggedRun:
     def snapshot(self) -> JobSnapshot:
         """How far it is at the end of the log."""
         tasks = [task for vertex in self.facts.vertices for task in vertex.attempts]
-        amounts = (
-            (one.vertex_id, one.start_ms, one.end_ms, (one.rows_in, one.rows_out, one.bytes_in, one.bytes_out))
-            for one in tasks
-            if one.state is ExecutionState.FINISHED
-        )
         return JobSnapshot(
             self.name,
             self.status,
@@ -231,7 +226,7 @@ class LoggedRun:
             started_at_ms=self.started_ms,
             tasks=task_views(tasks),
             errors=[ErrorView(error) for error in self._errors],
-            costs=costs(amounts),
+            costs=costs(task_amounts(tasks)),
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.errors.usage import JobRunningError
 from flinkmagic.magics.cell_recorder import running_again
@@ -12,6 +11,7 @@ from flinkmagic.magics.cell_recorder import running_again
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from flinkmagic.capturing.program import Program
     from flinkmagic.session import CompiledGraph, Job
     from flinkmagic.session.recorded_run import RecordedRun
 
@@ -85,9 +85,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
     def programs(self, context: SparkContext) -> list[Program]:
         """Return what the cells have captured on one SparkContext; a graph that spans several of them adds nothing."""
         return [
-            graph.program
-            for graph in self.values()
-            if isinstance(graph.program, Program) and not graph.program.parts and graph.spark.sparkContext is context
+            graph.program for graph in self.values() if not graph.program.parts and graph.spark.sparkContext is context
         ]
 
     def awaited(self) -> list[tuple[CompiledGraph, DeferredWrite]]:
@@ -97,7 +95,7 @@ class NotebookGraphs(dict[str, "CompiledGraph"]):
         return [
             (graph, write)
             for graph in self.values()
-            if isinstance(graph.program, Program) and not graph.program.parts
+            if not graph.program.parts
             for write in graph.program.writes
             if all(write.command is not command for command in done)
         ]

@@ -17,7 +17,7 @@ from flinkmagic.magics.live_view import LiveView, RecordedView, Shown, final_bun
 from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import CompiledGraph, Job
-from flinkmagic.session.line_as_job import wait_or_cancel
+from flinkmagic.session.line_as_job import root_error, wait_or_cancel
 
 
 def run_live(
@@ -94,8 +94,7 @@ def follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False
     finally:
         watcher.join()
     if job.status is JobStatus.FAILED:
-        entries = job.exceptions()
-        raise JobFailedError(graph.name, failures(job)) from (entries[-1].root.error if entries else None)
+        raise JobFailedError(graph.name, failures(job)) from root_error(job)
 
 
 def failures(job: Job) -> list[str]:

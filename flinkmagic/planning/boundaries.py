@@ -200,15 +200,15 @@ class Boundaries:
 
     Parameters
     ----------
-    program : Program, optional
-        What was captured; DataFrames that were not captured have no boundaries.
+    program : Program
+        Of its DataFrames the boundaries are chosen; one of DataFrames that were not captured knows none.
     """
 
     def __init__(
         self,
         sc: SparkContext,
         clones: SessionClones,
-        program: Program | None,
+        program: Program,
         options: JobOptions,
     ) -> None:
         self._sc = sc
@@ -228,7 +228,7 @@ class Boundaries:
         """Return the boundaries, those first that others read, and the requests' logical plans over their rows."""
         plans = [request.logical_plan for request in requests]
         chosen: list[Boundary] = []
-        if self._share == "never" or self._program is None:
+        if self._share == "never" or not (self._program.lineage.frames or self._program.line.reread):
             return chosen, plans
         scopes: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
@@ -250,7 +250,6 @@ class Boundaries:
 
     def _split(self, sinks: Sequence[SinkRequest]) -> frozenset[int]:
         """Return the frames of which several selections are used (rule 6)."""
-        assert self._program is not None
         lineage = self._program.lineage
         if not lineage.selections or self._program.line.reread:
             return frozenset()
@@ -261,7 +260,6 @@ class Boundaries:
 
     def split_again(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
         """Return, for what is split and shared by nothing, what the user should know."""
-        assert self._program is not None
         for frame in sorted(self._split(requests) - self._shared_splits):
             name = self._name(frame, [self._program.lineage.frames[frame]])
             yield (
@@ -280,7 +278,7 @@ class Boundaries:
 
     def reading_columns(self, clone: JavaObject, *, keeps: bool = True) -> AbstractContextManager[None]:
         """Let what is planned on a clone read, and keep, columns of text sources, if the program has any."""
-        sources = self._program.line.sources if self._program is not None else None
+        sources = self._program.line.sources
         if sources is None:
             return nullcontext()
         planned: AbstractContextManager[None] = sources.planned(
@@ -327,7 +325,7 @@ class Boundaries:
     def _candidates(self, scope: _Scope) -> set[int]:
         found = set(scope.split)
         lack = lack_of_room(self._sc)
-        if scope.for_one and self._program is not None and self._program.line.reread:
+        if scope.for_one and self._program.line.reread:
             found.update(self._read_again(scope, only_kept=bool(lack)))
         elif lack:
             self._lack = lack
@@ -380,7 +378,7 @@ class Boundaries:
             if not why:
                 return None
         known_by = query_execution.executedPlan()
-        reads_columns = self._program is not None and self._program.line.sources is not None
+        reads_columns = self._program.line.sources is not None
         if reads_columns:
             # Its rows are kept: to keep what they are computed of costs as much again, and is read by few.
             with self.reading_columns(scope.clone, keeps=False):
@@ -441,7 +439,6 @@ class Boundaries:
         used_by
             See `_read_columns`.
         """
-        assert self._program is not None
         frame, plan, clone = whole.frame, whole.plan, scope.clone
         together = sorted({column for _, columns in used_by for column in columns})
         for known in self._read_before(frame):
@@ -471,7 +468,6 @@ class Boundaries:
         return False
 
     def _read_before(self, frame: _Frame) -> list[ReadBefore]:
-        assert self._program is not None
         reread = self._program.line.reread
         return [reread[df] for df in frame.dataframes if df in reread]
 
@@ -480,7 +476,6 @@ class Boundaries:
 
     def _selected(self, cuts: JavaObject, split: frozenset[int]) -> frozenset[int]:
         """Make known which rows selections have; return what is split, by its number among the plans."""
-        assert self._program is not None
         found = set()
         lineage = self._program.lineage
         for frame, one in lineage.selections.items():
@@ -503,7 +498,6 @@ class Boundaries:
         return [number for number in scope.order if number in kept]
 
     def _frames(self, cuts: JavaObject) -> Mapping[int, _Frame]:
-        assert self._program is not None
         found: dict[int, _Frame] = {}
         known, reread = self._program.lineage.frames, self._program.line.reread
         if reread:
@@ -515,7 +509,6 @@ class Boundaries:
         return found
 
     def _name(self, frame: int, dataframes: Sequence[DataFrame]) -> str:
-        assert self._program is not None
         for df in dataframes:
             number = self._program.frame_of(df)
             names = self._program.names_of(number) if number is not None else ()

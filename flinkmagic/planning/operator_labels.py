@@ -56,7 +56,7 @@ class OperatorLabel:
 class OperatorLabels:
     """Labels for the operators of a job."""
 
-    program: Program | None
+    program: Program
     counts: PartitionCounts
     calls: dict[int, Calls] = field(default_factory=dict)
     """By the number of an operator the user's calls that it belongs to; filled plan by plan."""
@@ -82,9 +82,9 @@ class OperatorLabels:
         return OperatorLabel(described, facts)
 
 
-def call_facts(program: Program | None, calls: Calls) -> dict[str, Any]:
+def call_facts(program: Program, calls: Calls) -> dict[str, Any]:
     """Return the JSON-able facts of an operator's calls; none if there is no call."""
-    if not calls or program is None:
+    if not calls:
         return {}
     facts = {"call": calls[-1].text, **location_facts(calls[-1].location)}
     names = program.names_of(calls[-1].output)

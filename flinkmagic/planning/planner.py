@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError
 from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
@@ -25,7 +24,7 @@ from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.pipelined_regions import pipeline_exchanges
 from flinkmagic.planning.plan_reader import PlanForest, PlanNode
 from flinkmagic.planning.provenance import Provenance
-from flinkmagic.planning.requests import SinkRequest, frames_session, named_frames, requests_of, result_requests
+from flinkmagic.planning.requests import SinkRequest, as_program, requests_of
 from flinkmagic.planning.run_origin import GRAPH, RunOrigin
 from flinkmagic.planning.shared_stages import planned_boundaries, shared_stages
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink, SharedStage
@@ -37,8 +36,9 @@ from flinkmagic.planning.user_caches import UserCaches
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
+    from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
 
 _PIPELINED = BatchShuffleMode.ALL_EXCHANGES_PIPELINED
@@ -110,32 +110,23 @@ def plan(
     UserError
         One of its subclasses for each thing that cannot be planned.
     """
-    options = options or JobOptions()
-    program = program_or_dataframes if isinstance(program_or_dataframes, Program) else None
-    frames = None if isinstance(program_or_dataframes, Program) else named_frames(program_or_dataframes)
-    spark = _classic(program.spark if program else frames_session(frames or {}))
-    name = name or (program.name if program else None) or "job"
-    if spark.sparkContext._jsc is None:
+    program = as_program(program_or_dataframes)
+    name = name or program.name or "job"
+    if type(program.spark).__module__.startswith("pyspark.sql.connect"):
+        raise SparkConnectSessionError
+    if program.spark.sparkContext._jsc is None:
         raise SessionEndedError(name)
-    if program:
-        requests = requests_of(program, collected=origin.collects)
-    else:
-        requests = result_requests(frames or {}, None, collected=origin.collects)
+    requests = requests_of(program, collected=origin.collects)
     if not requests:
         raise NoResultError(name)
-    return _Planner(spark, program, options, origin).plan(requests, name, on_progress)
-
-
-def _classic(spark: SparkSession) -> SparkSession:
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise SparkConnectSessionError
-    return spark
+    return _Planner(program, options or JobOptions(), origin).plan(requests, name, on_progress)
 
 
 class _Planner:
     """Plans one job."""
 
-    def __init__(self, spark: SparkSession, program: Program | None, options: JobOptions, origin: RunOrigin) -> None:
+    def __init__(self, program: Program, options: JobOptions, origin: RunOrigin) -> None:
+        spark = program.spark
         self._share = options.share
         self._is_pipelined = options.exchange == PIPELINED
         self._origin = origin
@@ -145,13 +136,13 @@ class _Planner:
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
         self._handles = StageHandleFactory(self._forest, self._counts)
-        if program is not None and program.line.sources is not None:
+        if program.line.sources is not None:
             self._handles.scan_by(program.line.sources.slices)
         self._provenance = Provenance(program, self._forest)
         self._labels = OperatorLabels(program, self._counts, names=self._provenance.names)
         self._translator = Translator(self._counts, self._handles, self._labels)
         self._boundaries = Boundaries(self._sc, self._clones, program, options)
-        self._caches = UserCaches(spark, program, self._forest, self._counts, self._labels, self._handles)
+        self._caches = UserCaches(program, self._forest, self._counts, self._labels, self._handles)
         self._kept: list[KeptStage] = []
         self._kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
         self._read = -1
@@ -184,7 +175,7 @@ class _Planner:
             self._translator.operators,
             self._labels.calls,
             frozenset(self._provenance.direct),
-            self._program.lineage.marks if self._program else {},
+            self._program.lineage.marks,
         )
         blocking = self._pipeline(requests, made) if self._is_pipelined else []
         for operator in self._translator.operators:
@@ -212,8 +203,7 @@ class _Planner:
         return pipeline_exchanges(self._translator, self._handles, self._counts, sinks, hides_query)
 
     def _warnings(self, requests: Sequence[SinkRequest]) -> Iterator[str]:
-        if self._program is not None:
-            yield from self._boundaries.split_again(requests)
+        yield from self._boundaries.split_again(requests)
         yield from self._boundaries.room_note()
         yield from self._caches.adaptive_notes(self._forest.nodes.values())
 
@@ -242,7 +232,7 @@ class _Planner:
     def _relations(self, boundaries: Sequence[Boundary]) -> Iterator[tuple[JavaObject, JavaObject]]:
         for boundary in boundaries:
             yield boundary.relation, boundary.known_by
-        sources = self._program.line.sources if self._program is not None else None
+        sources = self._program.line.sources
         for relation in [] if sources is None else sources.relations():
             yield relation, relation.cacheBuilder().cachedPlan()
 
@@ -313,14 +303,12 @@ class _Planner:
         return facts
 
     def _only_reads(self, request: SinkRequest, jvm_plan: JavaObject) -> bool:
-        local = sorted(self._program.lineage.local_rdds) if self._program is not None else []
+        local = sorted(self._program.lineage.local_rdds)
         return request.kind == "result" and only_reads(self._kinds.of(jvm_plan, local).splitlines())
 
     def _planned_sink(self, index: int, request: SinkRequest, made: SinkTransformation, light: bool) -> PlannedSink:
         assert made.id is not None
-        names: tuple[str, ...] = ()
-        if self._program is not None and request.frame is not None:
-            names = self._program.names_of(request.frame)
+        names = self._program.names_of(request.frame) if request.frame is not None else ()
         write = request.write
         return PlannedSink(
             index=index,

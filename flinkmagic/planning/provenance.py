@@ -100,19 +100,13 @@ _ONLY_NULL_CHECKS = re.compile(r"^Filter [()]*isnotnull\([^()]*\)(?: AND [()]*is
 
 
 class Provenance:
-    """Finds the calls of a program in physical plans.
+    """Finds the calls of a program in physical plans."""
 
-    Parameters
-    ----------
-    program : Program, optional
-        What was captured; without one no operator has a call.
-    """
-
-    def __init__(self, program: Program | None, forest: PlanForest) -> None:
+    def __init__(self, program: Program, forest: PlanForest) -> None:
         self._program, self._forest = program, forest
-        self._by_expr_id = program.lineage.by_expr_id() if program else {}
-        self._by_output = program.lineage.by_output() if program else {}
-        self._given = program.given() if program else {}
+        self._by_expr_id = program.lineage.by_expr_id()
+        self._by_output = program.lineage.by_output()
+        self._given = program.given()
         self._attributes: dict[int, frozenset[int]] = {}
         self.direct: set[int] = set()
         """The operators, by number, that belong to a call by rule 1 or 2."""
@@ -169,7 +163,6 @@ class Provenance:
         self, nodes: Iterable[PlanNode], parents: dict[PlanNode, PlanNode], given: dict[int, frozenset[int]]
     ) -> None:
         """Note the last operators of DataFrames that were given, with their names."""
-        assert self._program is not None
         for node in nodes:
             above = parents.get(node)
             if node.number not in given or (above is not None and above.number in given):

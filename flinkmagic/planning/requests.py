@@ -1,4 +1,4 @@
-"""Lists what to plan: one request for each write of a program, or each DataFrame whose rows are to stay.
+"""Lists what to plan: one request for each write of a program, and each DataFrame whose rows are to stay.
 
 ``saveAsTable``, the ``create`` and ``replace`` of tables, and writes to sources of version 1 (JDBC) are commands
 without children: they hide their query from Spark's planner, which plans it only when they run, inside their own plan.
@@ -9,19 +9,18 @@ would be blind. Seen on 4.3.0; on 3.5.9 for sources of version 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError, StreamingFrameError
 from flinkmagic.errors.usage import NotAProgramError
 from flinkmagic.planning.sinks import SinkKind
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
-    from pyspark.sql import DataFrame, SparkSession
 
-    from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.session_snapshot import SessionSnapshot
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
@@ -70,8 +69,10 @@ class SinkRequest:
         return ("write", self.write.df.schema.json(), *how)
 
 
-def named_frames(given: Any) -> dict[str, DataFrame]:
-    """Return DataFrames under names: their own in a mapping, else ``result``, or ``result1`` and so on.
+def as_program(given: Any) -> Program:
+    """Return a program as it is, and of DataFrames one that knows nothing of the calls that made them.
+
+    They have their own names in a mapping, else they are ``result``, or ``result1`` and so on.
 
     Raises
     ------
@@ -80,6 +81,8 @@ def named_frames(given: Any) -> dict[str, DataFrame]:
     NoResultError
         If there is none.
     """
+    if isinstance(given, Program):
+        return given
     if isinstance(given, Mapping):
         named = dict(given)
     elif isinstance(given, Sequence) and not isinstance(given, str):
@@ -91,17 +94,12 @@ def named_frames(given: Any) -> dict[str, DataFrame]:
             raise NotAProgramError(frame)
     if not named:
         raise NoResultError("job")
-    return named
+    return Program(next(iter(named.values())).sparkSession, results=named, complete=True)
 
 
-def frames_session(frames: Mapping[str, DataFrame]) -> SparkSession:
-    return next(iter(frames.values())).sparkSession
-
-
-def requests_of(program: Program, *, collected: bool = False) -> list[SinkRequest]:
+def requests_of(program: Program, *, collected: bool) -> list[SinkRequest]:
     """Return a program's writes in order, then its results (a writing program has results only if it is merged)."""
-    writes = map(_write_request, program.writes)
-    return [*writes, *result_requests(program.results, program, collected=collected)]
+    return [*map(_write_request, program.writes), *_result_requests(program, collected)]
 
 
 def _write_request(write: DeferredWrite) -> SinkRequest:
@@ -118,34 +116,27 @@ def _write_request(write: DeferredWrite) -> SinkRequest:
     )
 
 
-def result_requests(
-    frames: Mapping[str, DataFrame], program: Program | None, *, collected: bool = False
-) -> list[SinkRequest]:
-    requests = []
-    for name, frame in frames.items():
+def _result_requests(program: Program, collected: bool) -> Iterator[SinkRequest]:
+    for name, frame in program.results.items():
         if type(frame).__module__.startswith("pyspark.sql.connect"):
             raise SparkConnectSessionError
         if frame.isStreaming:
             raise StreamingFrameError(name)
-        execution = frame._jdf.queryExecution()
-        number = program.frame_of(frame) if program else None
-        if number is None and program:
+        number = program.frame_of(frame)
+        if number is None:
             number = program.line.asked
-        calls = [call for call in program.lineage.calls if call.output == number] if program else []
-        requests.append(
-            SinkRequest(
-                name=name,
-                kind="result",
-                # Not its analysed plan: what spark.sql("INSERT ...") answers would be that command again.
-                logical_plan=execution.commandExecuted(),
-                snapshot=program.result_session(name) if program else None,
-                frame=number,
-                location=calls[-1].location if calls else None,
-                schema_json=frame.schema.json(),
-                collected=collected,
-            )
+        calls = [call for call in program.lineage.calls if call.output == number]
+        yield SinkRequest(
+            name=name,
+            kind="result",
+            # Not its analysed plan: what spark.sql("INSERT ...") answers would be that command again.
+            logical_plan=frame._jdf.queryExecution().commandExecuted(),
+            snapshot=program.result_session(name),
+            frame=number,
+            location=calls[-1].location if calls else None,
+            schema_json=frame.schema.json(),
+            collected=collected,
         )
-    return requests
 
 
 _HIDE_THEIRS = frozenset(

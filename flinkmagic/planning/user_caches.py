@@ -44,22 +44,19 @@ class UserCaches:
 
     Parameters
     ----------
-    spark : SparkSession
-        The user's session: a cache is filled under its configuration.
-    program : Program, optional
-        What was captured: it knows the names of what is cached.
+    program : Program
+        It knows the names of what is cached. A cache is filled under the configuration of its session.
     """
 
     def __init__(
         self,
-        spark: SparkSession,
-        program: Program | None,
+        program: Program,
         forest: PlanForest,
         counts: PartitionCounts,
         labels: OperatorLabels,
         handles: StageHandleFactory,
     ) -> None:
-        self._spark = spark
+        self._spark = program.spark
         self._program = program
         self._forest = forest
         self._counts = counts
@@ -149,8 +146,6 @@ class UserCaches:
         return f"rows ({', '.join([*names[:_FEW], *more])})"
 
     def _names_of_caches(self) -> Iterator[tuple[str, str]]:
-        if self._program is None:
-            return
         manager = self._spark._jsparkSession.sharedState().cacheManager()
         for name, value in [*(self._program.namespace or {}).items(), *self._program.variables.items()]:
             if name.startswith("_") or not isinstance(value, DataFrame):

@@ -426,8 +426,8 @@ def _known(sc: SparkContext) -> dict[DurableStore, DurableRows]:
     return {}
 
 
-def durable_rows(sc: SparkContext, store: DurableStore) -> DurableRows | None:
-    """Return the durable rows of a SparkContext in a store; None if it has none (rule 5)."""
-    if not str(sc.master).startswith("local"):
+def durable_rows(sc: SparkContext, store: DurableStore | None) -> DurableRows | None:
+    """Return the durable rows of a SparkContext in a store, if there is one; None if it has none (rule 5)."""
+    if store is None or not str(sc.master).startswith("local"):
         return None
     return _known(sc).setdefault(store, DurableRows(sc, store))

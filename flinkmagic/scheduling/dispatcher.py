@@ -32,10 +32,10 @@ class JobDetails:
     @classmethod
     def of(cls, info: ExecutionGraphInfo) -> JobDetails:
         """Return the details of a job at the instant of its snapshot."""
-        graph, start_ms = info.archived_execution_graph, min(info.status_timestamps.values())
+        graph, start_ms = info.archived_execution_graph, info.started_ms
+        duration_ms = info.ended_ms - start_ms
         finished = int((graph.state == ExecutionState.FINISHED.value).sum())
-        lasted_ms = info.end_ms - start_ms
-        return cls(info.job_id, info.job_name, info.job_status, start_ms, lasted_ms, finished, graph.n_vertices)
+        return cls(info.job_id, info.job_name, info.job_status, start_ms, duration_ms, finished, graph.n_vertices)
 
 
 class Dispatcher:

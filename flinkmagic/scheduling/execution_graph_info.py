@@ -29,6 +29,11 @@ class ExecutionGraphInfo:
     at_ms: float
 
     @property
-    def end_ms(self) -> float:
+    def started_ms(self) -> float:
+        """When the job began."""
+        return min(self.status_timestamps.values())
+
+    @property
+    def ended_ms(self) -> float:
         """When the job ended; when the snapshot was taken, while it is not over."""
         return self.status_timestamps[self.job_status] if self.job_status.is_terminal else self.at_ms

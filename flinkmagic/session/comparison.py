@@ -7,7 +7,7 @@ told by its findings.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -199,29 +199,27 @@ def _runs_line(both: Comparison) -> str:
 
 
 def _row(one: ComparedVertex) -> tuple[str, ...]:
-    both = (one.first, one.second)
+    def change(of: Callable[[VertexRun], str]) -> str:
+        """Return a value, or what it was and what it is."""
+        first, second = ("–" if run is None else of(run) for run in (one.first, one.second))
+        return first if first == second else f"{first} → {second}"
+
     title = visible(one.vertex)
     return (
         title if len(title) <= _WIDEST else f"{title[: _WIDEST - 1]}…",
         visible(one.line),
         _signed(one.difference_s),
-        _change("–" if run is None or run.time_s is None else amounts.duration(1000 * run.time_s) for run in both),
-        _change("–" if run is None else f"{run.tasks:,}" for run in both),
-        _change("–" if run is None else f"{run.slots:,}" for run in both),
-        _change("–" if run is None or run.rows_in is None else f"{run.rows_in:,}" for run in both),
-        _change("–" if run is None or run.rows_out is None else f"{run.rows_out:,}" for run in both),
-        _change("–" if run is None else amounts.size(run.bytes_in) for run in both),
-        _change("–" if run is None else amounts.size(run.bytes_out) for run in both),
+        change(lambda run: amounts.duration(None if run.time_s is None else 1000 * run.time_s)),
+        change(lambda run: f"{run.tasks:,}"),
+        change(lambda run: f"{run.slots:,}"),
+        change(lambda run: "–" if run.rows_in is None else f"{run.rows_in:,}"),
+        change(lambda run: "–" if run.rows_out is None else f"{run.rows_out:,}"),
+        change(lambda run: amounts.size(run.bytes_in)),
+        change(lambda run: amounts.size(run.bytes_out)),
     )
 
 
 _WIDEST = 48
-
-
-def _change(values: Iterable[str]) -> str:
-    """Return a value, or what it was and what it is."""
-    first, second = values
-    return first if first == second else f"{first} → {second}"
 
 
 def _signed(seconds: float) -> str:

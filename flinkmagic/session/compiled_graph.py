@@ -27,7 +27,7 @@ from flinkmagic.errors.deployment import computed_unshared
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
-from flinkmagic.graph.job_graph import JobGraph
+from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.json_report import report_execution_graph, report_job_graph, report_stream_graph
 from flinkmagic.graph.stream_graph import StreamGraph
@@ -41,19 +41,21 @@ from flinkmagic.session.findings.texts import finding_line
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.job import FIRST_FINDINGS, Job
-from flinkmagic.session.job_planning import planned_job, sinks_of
+from flinkmagic.session.job_planning import planned_job, program_of
+from flinkmagic.session.line_as_job import root_error
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
-from flinkmagic.session.slot_notes import region_notes, slots_notes
 from flinkmagic.session.staleness.graph_marks import NO_MARKS
 from flinkmagic.session.stream_starts import StreamStarts, begin_stream, begin_streams
 from flinkmagic.session.summary import (
     graph_summary,
     left_out_note,
     not_run_note,
+    region_notes,
     sharing_notes,
     sink_line,
+    slots_notes,
     use_notes,
 )
 
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import CellSource
     from flinkmagic.capturing.streams.deferred_stream import DeferredStream
     from flinkmagic.capturing.writes.deferred_write import DeferredWrite
+    from flinkmagic.planning.sinks import PlannedSink
 
 
 @with_job_options
@@ -100,7 +103,7 @@ def compile(
     if name is not None:
         check_name(name)
     chosen = JobOptions(parallelism=parallelism, **options)
-    return CompiledGraph(sinks_of(program, chosen.mode), name, chosen, on_progress=on_progress)
+    return CompiledGraph(program_of(program, chosen.mode), name, chosen, on_progress=on_progress)
 
 
 def start_stream(stream: DeferredStream, spark: SparkSession, cell: CellSource | None, **options: Any) -> None:
@@ -136,18 +139,15 @@ class CompiledGraph:
 
     def __init__(
         self,
-        program: Program | dict[str, DataFrame],
+        program: Program,
         name: str | None,
         options: JobOptions,
         origin: RunOrigin = GRAPH,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        captured = program.name if isinstance(program, Program) else None
-        self.name = name or captured or DEFAULT_NAME
+        self.name = name or program.name or DEFAULT_NAME
         self.program = program
-        self.spark: SparkSession = (
-            program.spark if isinstance(program, Program) else next(iter(program.values())).sparkSession
-        )
+        self.spark = program.spark
         self.options = options
         self.jobs: list[Job] = []
         self.marks = NO_MARKS  # of stale cells, set where it is shown
@@ -219,9 +219,8 @@ class CompiledGraph:
                 raise JobRunningError(self.name)
             selected = None if only is None else self._select(only)
             run = frozenset(sink.index for sink in self.sinks) if selected is None else selected.run
-            if isinstance(self.program, Program):
-                check_runnable(self.program)
-                check_inputs(self._writes(run))
+            check_runnable(self.program)
+            check_inputs(self._writes(run))
             if self.jobs:
                 self.jobs[-1].restore_names()
             planned = self._unused_plan or self._compile()
@@ -244,8 +243,7 @@ class CompiledGraph:
                 raise
             self.jobs.append(job)
             self._is_full = full
-            if isinstance(self.program, Program):
-                self.program.release_metrics(self._writes(run))
+            self.program.release_metrics(self._writes(run))
         for tell in tuple(self.started):
             tell(job)
         return job
@@ -262,11 +260,12 @@ class CompiledGraph:
         """
         last = self.jobs[-1]
         names = last.failed_to_keep()
-        if not names or (isinstance(self.program, Program) and self.program.lineage.selections):  # they must share
+        if not names or self.program.lineage.selections:  # they must share
             return None
-        if is_cancelled(last.exceptions()[-1].root.error):  # by the user, at Spark
+        error = root_error(last)
+        if error is None or is_cancelled(error):  # by the user, at Spark
             return None
-        self._unshared_note = computed_unshared(", ".join(names), last.exceptions()[-1].root.error)
+        self._unshared_note = computed_unshared(", ".join(names), error)
         self.options = replace(self.options, share="never")
         done = {sink.index for sink in (*last.finished_sinks(), *last.left_out())}
         left = [word for word, sink in zip(self.sink_names(), self.sinks, strict=True) if sink.index not in done]
@@ -276,7 +275,6 @@ class CompiledGraph:
         """Start the queries of a run, or raise why none of them could start."""
         if not planned.streams:
             return StreamStarts()
-        assert isinstance(self.program, Program)
         streams = [stream for stream in planned.streams if stream.index in run]
         starts = begin_streams(streams, self.spark, self.program.cell, self.options, CompiledGraph)
         if not starts.made:
@@ -298,8 +296,11 @@ class CompiledGraph:
         """Return the part of the job graph that the sinks of a run need."""
         if len(run) == len(self.sinks):
             return self.job_graph
-        vertex_of = {node.id: vertex.id for vertex in self.job_graph.vertices.values() for node in vertex.operators}
-        return with_ancestors(self.job_graph, [vertex_of[self.sinks[index].transformation_id] for index in run])
+        return with_ancestors(self.job_graph, [self._vertex_of(self.sinks[index]).id for index in run])
+
+    def _vertex_of(self, sink: PlannedSink) -> JobVertex:
+        """Return the job vertex in which a sink ends."""
+        return self.job_graph.vertices_by_operator()[sink.transformation_id]
 
     def only_shown(self) -> tuple[str, ...]:
         """Return the results that only read, filter and project: a cell shows them without computing them."""
@@ -414,8 +415,7 @@ class CompiledGraph:
         longest = longest_line(self.views()[1], snapshot) if snapshot is not None else ""
         told = [*notes, *self._notes(), *([longest] if longest else [])]
         if not self.jobs:
-            program = self.program if isinstance(self.program, Program) else None
-            told.append(not_run_note(program, self._next_step()))
+            told.append(not_run_note(self.program, self._next_step()))
         elif self.jobs[-1].left_out():
             told.append(left_out_note(self.jobs[-1].left_out(), self._next_step()))
         if self.jobs and self.jobs[-1].status.is_terminal:
@@ -423,39 +423,36 @@ class CompiledGraph:
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:
-        uses = use_notes(self.program) if isinstance(self.program, Program) else []
-        return [*self.marks.notes, *uses, *sharing_notes(self.shared), *self._slots_notes, *self.warnings]
+        uses, shared = use_notes(self.program), sharing_notes(self.shared)
+        return [*self.marks.notes, *uses, *shared, *self._slots_notes, *self.warnings]
 
     def _next_step(self) -> str:
-        if self.name == WHOLE and isinstance(self.program, Program) and self.program.parts:
+        if self.name == WHOLE and self.program.parts:
             return "Name it to run all of it as one job: %flinkgraph --name NAME"
         return f"Run it: %flinkrun {self.name}"
 
     def _headline(self) -> str:
-        return graph_summary(self.stream_graph, self.job_graph, self._compiled, self._slots_planned_for)
+        return graph_summary(self.stream_graph, self.job_graph, self._compiled, self.slots_planned_for)
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         """Plan the next run, and make the graphs, which show its plan."""
-        program = spanning(self.program) if isinstance(self.program, Program) else self.program
-        planned = planned_job(program, self.name, self.options, self._origin, on_progress)
+        planned = planned_job(spanning(self.program), self.name, self.options, self._origin, on_progress)
         self._unused_plan = planned
         self.sinks = planned.sinks
         self.shared = planned.shared
         self.warnings = planned.warnings
-        self._slots_planned_for = planned.slots
+        self.slots_planned_for = planned.slots
         self.stream_graph = planned.environment.get_stream_graph()
         has_checkpoints = self.options.checkpoint_dir is not None
         self.job_graph = create_job_graph(
             self.stream_graph, checkpointed_job_id(self.name) if has_checkpoints else None
         )
         self._compiled = build_execution_graph(self.job_graph)
-        slots = self.options.slots
-        cores = self.spark.sparkContext.defaultParallelism
-        is_told = slots is None or bool(planned.streams)
-        self._slots_notes = region_notes(
-            self.job_graph, min(slots or cores, cores), str(self.spark.sparkContext.master)
-        )
-        self._slots_notes += [] if slots is None or is_told else slots_notes(self.job_graph, slots, cores)
+        slots, sc = self.options.slots, self.spark.sparkContext
+        cores = sc.defaultParallelism
+        self._slots_notes = region_notes(self.job_graph, min(slots or cores, cores), str(sc.master))
+        if slots is not None and not planned.streams:
+            self._slots_notes += slots_notes(self.job_graph, slots, cores)
         self._views = GraphViews(self.stream_graph, self.job_graph, self._compiled)
         return planned
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from flinkmagic.amounts import count, duration
-from flinkmagic.deployment import Deployment, DeploymentSnapshot, SparkDeployment, TaskRecord
+from flinkmagic.deployment import Deployment, SparkDeployment, TaskRecord
 from flinkmagic.deployment.session_cluster import submitted_jobs
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
@@ -50,9 +50,9 @@ from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.recorded_run import RecordedRun
-from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_views
+from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_amounts, task_views
 from flinkmagic.session.stream_facts import stream_facts
-from flinkmagic.session.stream_starts import NOTHING_STARTED, StreamStarts
+from flinkmagic.session.stream_starts import StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
 from flinkmagic.session.vertex_measures import spark_ui, vertex_measures
 from flinkmagic.simulation.what_if import MeasuredRun
@@ -105,12 +105,12 @@ class Job:
         execution_graph: ExecutionGraph,
         spark: SparkSession,
         options: JobOptions,
-        names: Rebinding | None = None,
+        names: Rebinding | None,
         *,
         views: GraphViews,
-        notes: Sequence[str] = (),
-        full: bool = False,
-        starts: StreamStarts = NOTHING_STARTED,
+        notes: Sequence[str],
+        full: bool,
+        starts: StreamStarts,
     ) -> None:
         self.name = name
         self.number = next(_NUMBERS[name])
@@ -249,27 +249,25 @@ class Job:
         queries = self._queries(closely=closely)
         state = self._deployment.snapshot()
         info = state.job
-        started_ms = min(info.status_timestamps.values())
-        waiting = state.waiting_for
-        ended_ms = info.status_timestamps[info.job_status] if info.job_status.is_terminal else info.at_ms
+        notes = [*self._own_notes, taken_up_note(self._deployment.taken_up), state.waiting_for]
         return JobSnapshot(
             self.name,
             info.job_status.value,
             states=states_by_vertex(info.archived_execution_graph),
-            elapsed_ms=ended_ms - started_ms,
+            elapsed_ms=info.ended_ms - info.started_ms,
             # Spark reports a task's launch before the end of the core's last task.
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
-            started_at_ms=started_ms,
+            started_at_ms=info.started_ms,
             tasks=task_views(state.tasks),
             errors=_error_views(info),
-            note="; ".join(filter(None, [*self._own_notes, taken_up_note(self._deployment.taken_up), waiting])),
+            note="; ".join(filter(None, notes)),
             reused=frozenset(self.reused()),
             facts={
                 **run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
                 **(stream_facts(self.execution_graph, self._by_vertex(queries)) if queries else {}),
             },
-            costs=costs(_amounts(state)),
+            costs=costs(task_amounts(state.tasks)),
             queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
             findings=findings_view(explained.findings, self.critical_path()) if explained is not None else None,
             measures=explained.measures if explained is not None else {},
@@ -456,10 +454,8 @@ class Job:
 
     def _by_vertex(self, queries: Mapping[int, QuerySeen]) -> dict[str, QuerySeen]:
         """Return what is known of each query by the id of the job vertex in which it ends."""
-        ends = {
-            node.id: vertex.id for vertex in self.execution_graph.job_vertices for node in vertex.job_vertex.operators
-        }
-        return {ends[self.sinks[index].transformation_id]: seen for index, seen in queries.items()}
+        ends = self.execution_graph.job_graph.vertices_by_operator()
+        return {ends[self.sinks[index].transformation_id].id: seen for index, seen in queries.items()}
 
     def __repr__(self) -> str:
         return f"<Job {self.name}: {self.status}>"
@@ -484,8 +480,6 @@ def _deployment(
     full: bool,
 ) -> Deployment:
     restart_strategy = _restart_strategy(options.restart)
-    store = store_for(options)
-    sc = spark.sparkContext
     if planned.streams:
         return StreamingDeployment(
             planned,
@@ -502,13 +496,13 @@ def _deployment(
         slots=options.slots,
         restart_strategy=restart_strategy,
         retention=Retention(
-            sc,
+            spark.sparkContext,
             name,
             options.retain,
             options.retain_bytes,
             full=full,
             refreshes=options.refresh == REFRESH_ADDED,
-            durable=durable_rows(sc, store) if store is not None else None,
+            durable=durable_rows(spark.sparkContext, store_for(options)),
         ),
         checkpoint_dir=Path(options.checkpoint_dir) if options.checkpoint_dir is not None else None,
     )
@@ -547,14 +541,6 @@ def _bind_names(
 
 def _close(stream: BatchRuns, _: Future[JobStatus]) -> None:
     stream.close()
-
-
-def _amounts(state: DeploymentSnapshot) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:
-    """Return the vertex, start, end, rows and bytes of each task, without sampling."""
-    for task in state.tasks:
-        if task.role != "helper" and task.state is ExecutionState.FINISHED:
-            amounts = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)
-            yield task.vertex_id, task.start_ms, task.end_ms, amounts
 
 
 def _error_views(info: ExecutionGraphInfo) -> list[ErrorView]:

@@ -15,48 +15,46 @@ from flinkmagic.errors.streaming import NoStreamError, StreamModeError
 from flinkmagic.jvm.java import java_class
 from flinkmagic.options import PIPELINED, STREAMING, JobOptions
 from flinkmagic.planning import PlannedJob, plan
-from flinkmagic.planning.requests import frames_session, named_frames
+from flinkmagic.planning.requests import as_program
 from flinkmagic.planning.streaming.stream_planner import plan_streams
 from flinkmagic.session.graph_names import DEFAULT_NAME
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame
 
     from flinkmagic.planning.run_origin import RunOrigin
 
 _REFUSED_WITH = ("spark.dynamicAllocation.enabled", "spark.speculation")
 
 
-def sinks_of(program: Any, mode: str) -> Program | dict[str, DataFrame]:
-    """Return what is to be compiled: a program, or DataFrames by name.
+def program_of(given: Any, mode: str) -> Program:
+    """Return what is to be compiled as one program.
 
     Raises
     ------
     NoResultError, NoStreamError, StreamModeError
         If it has no sinks of the mode.
     NotAProgramError
-        If it is neither.
+        If it is neither a program or several, nor DataFrames.
     """
-    if isinstance(program, Program):
-        if mode == STREAMING:
-            if not program.streams or program.writes:
-                raise NoStreamError(program.name or DEFAULT_NAME)
-            return program
-        if program.streams:
-            raise StreamModeError(program.name or DEFAULT_NAME)
-        if not program.writes and not program.results:
-            raise NoResultError(program.name or DEFAULT_NAME)
-        return program
-    if isinstance(program, Sequence) and program and all(isinstance(each, Program) for each in program):
-        return sinks_of(merge(program), mode)
-    if mode == STREAMING:
+    if isinstance(given, Sequence) and given and all(isinstance(each, Program) for each in given):
+        given = merge(given)
+    if mode == STREAMING and not isinstance(given, Program):
         raise NoStreamError(DEFAULT_NAME)
-    return named_frames(program)
+    program = as_program(given)
+    name = program.name or DEFAULT_NAME
+    if mode == STREAMING:
+        if not program.streams or program.writes:
+            raise NoStreamError(name)
+    elif program.streams:
+        raise StreamModeError(name)
+    elif not program.writes and not program.results:
+        raise NoResultError(name)
+    return program
 
 
 def planned_job(
-    program: Program | dict[str, DataFrame],
+    program: Program,
     name: str,
     options: JobOptions,
     origin: RunOrigin,
@@ -64,9 +62,8 @@ def planned_job(
 ) -> PlannedJob:
     """Plan a job as its options say."""
     if options.exchange == PIPELINED:
-        spark = program.spark if isinstance(program, Program) else frames_session(program)
-        check_pipelined(spark.sparkContext, options.mode)
-    if options.mode == STREAMING and isinstance(program, Program):
+        check_pipelined(program.spark.sparkContext, options.mode)
+    if options.mode == STREAMING:
         return plan_streams(program, options, name=name, on_progress=on_progress)
     return plan(program, options, origin, name=name, on_progress=on_progress)
 

@@ -21,16 +21,14 @@ if TYPE_CHECKING:
 
 def query_view(name: str, seen: QuerySeen) -> QueryView:
     """Return the view of a query: its running batch, the last one, and their course over time."""
-    if not seen.batches:
-        return QueryView(name, _doing(None, seen.tasks), tuple(_as_a_whole(seen)))
-    return QueryView(
-        name, _doing(seen.batches[-1], seen.tasks), (*_facts(seen.batches, seen.measures), *_as_a_whole(seen))
-    )
+    facts = _facts(seen.batches, seen.measures) if seen.batches else []
+    return QueryView(name, _doing(seen.batches, seen.tasks), (*facts, *_as_a_whole(seen)))
 
 
-def _doing(last: BatchProgress | None, tasks: BatchTasks) -> str:
+def _doing(batches: Sequence[BatchProgress], tasks: BatchTasks) -> str:
     before = "no batch has ended yet"
-    if last is not None:
+    if batches:
+        last = batches[-1]
         before = f"batch {last.batch} had {count(last.input_rows, 'row')} and took {duration(last.batch_ms)}"
     if not tasks.total:
         return before

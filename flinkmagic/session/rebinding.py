@@ -18,13 +18,13 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.program import Program
 from flinkmagic.options import NO_RETENTION
 from flinkmagic.scheduling.job_status import JobStatus
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from flinkmagic.capturing.program import Program
     from flinkmagic.deployment import Deployment
     from flinkmagic.options import JobOptions
 
@@ -76,9 +76,9 @@ class Rebinding:
                 yield (original,), frame
 
 
-def rebinding(program: Program | Mapping[str, DataFrame], options: JobOptions) -> Rebinding | None:
+def rebinding(program: Program, options: JobOptions) -> Rebinding | None:
     """Return what rebinds the names of a program after its run; None if they are left alone."""
-    if options.retain == NO_RETENTION or not isinstance(program, Program) or program.namespace is None:
+    if options.retain == NO_RETENTION or program.namespace is None:
         return None
     return Rebinding(program)
 

@@ -34,10 +34,6 @@ class RecordedRun:
         """The view of its job graph."""
         return next(view for view in self.views if view.kind == "job")
 
-    def painted(self) -> list[GraphView]:
-        """Return its graphs in the colours in which they ended."""
-        return [view.paint(self.snapshot) for view in self.views]
-
 
 def numbered(name: str, runs: Sequence[RecordedRun], number: int) -> RecordedRun:
     """Return the run of a number.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from flinkmagic.amounts import count, size
 from flinkmagic.deployment import TaskRecord
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import TaskView
+from flinkmagic.display.measures import Facts
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
+from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, JoinChoice, StageAdaptation
 from flinkmagic.session.edge_bytes import EdgeBytes
-
-Facts = tuple[tuple[str, str], ...]
 
 
 def task_views(tasks: Iterable[TaskRecord]) -> list[TaskView]:
@@ -36,6 +36,14 @@ def task_views(tasks: Iterable[TaskRecord]) -> list[TaskView]:
         for task in tasks
         if task.role != "helper"
     ]
+
+
+def task_amounts(tasks: Iterable[TaskRecord]) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:
+    """Yield the vertex, start, end, rows and bytes of each task that has finished, without those of helpers."""
+    for task in tasks:
+        if task.role != "helper" and task.state is ExecutionState.FINISHED:
+            amounts = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)
+            yield task.vertex_id, task.start_ms, task.end_ms, amounts
 
 
 def run_facts(

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from flinkmagic.amounts import size
 from flinkmagic.deployment.streaming.query_progress import QuerySeen, StageProgress
+from flinkmagic.display.measures import Facts
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.ancestors import with_inputs
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.partitioner import PartitionerKind
-from flinkmagic.session.run_facts import Facts
 
 
 def stream_facts(graph: AccessExecutionGraph, queries: Mapping[str, QuerySeen]) -> dict[str, Facts]:

@@ -56,10 +56,6 @@ class StreamStarts:
                 ends.callback(start.query.java_query.stop)  # the last one is called first
 
 
-NOTHING_STARTED = StreamStarts()
-"""For a job without queries."""
-
-
 def begin_stream(
     stream: DeferredStream, spark: SparkSession, cell: CellSource | None, options: JobOptions, make: MakeGraph
 ) -> StreamStart:

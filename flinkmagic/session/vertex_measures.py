@@ -48,9 +48,9 @@ def vertex_measures(vertex: VertexFacts, ui_url: str | None) -> VertexMeasures:
     operators = {one.id: told for one in vertex.operators if (told := _words(one.metrics, vertex.words))}
     return VertexMeasures(
         parts=time_parts(vertex),
-        facts=_task_facts(vertex.tasks),
+        facts=_task_facts(vertex),
         operators=operators,
-        above=_words(vertex.above.metrics, vertex.words) if vertex.above is not None else (),
+        above=_words(vertex.metrics_above, vertex.words),
         stages=_links(vertex.attempts, ui_url),
     )
 
@@ -84,17 +84,15 @@ def time_parts(vertex: VertexFacts) -> dict[str, float]:
     return {name: parts[name] for name in PARTS if parts[name] > 0}
 
 
-def _task_facts(tasks: Iterable[TaskRecord]) -> Facts:
-    known = list(tasks)
-
+def _task_facts(vertex: VertexFacts) -> Facts:
     def total(of: str) -> int:
-        return sum(getattr(task, of) or 0 for task in known)
+        return sum(getattr(task, of) or 0 for task in vertex.tasks)
 
     facts = {
         "results sent to the driver": total("result_bytes"),
         "spilled (memory)": total("memory_spilled_bytes"),
         "spilled (disk)": total("disk_spilled_bytes"),
-        "peak execution memory": max((task.peak_memory_bytes or 0 for task in known), default=0),
+        "peak execution memory": max((task.peak_memory_bytes or 0 for task in vertex.tasks), default=0),
     }
     return tuple((name, size(value)) for name, value in facts.items() if value)
 

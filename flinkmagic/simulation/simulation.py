@@ -162,7 +162,7 @@ class Simulation:
 
     def _result(self) -> SimulationResult:
         info = self.scheduler.request_job()
-        end_ms = info.end_ms if info.job_status.is_terminal else self.injector.last_change_ms
+        end_ms = info.ended_ms if info.job_status.is_terminal else self.injector.last_change_ms
         if info.job_status is JobStatus.FINISHED:
             end_ms += self.options.tail_ms
         return SimulationResult(

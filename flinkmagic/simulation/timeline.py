@@ -133,7 +133,7 @@ def timeline_of(
         tuple(spans),
         tuple(sorted(used.union(slots), key=_slot_key)),
         start_ms,
-        info.end_ms if end_ms is None else end_ms,
+        info.ended_ms if end_ms is None else end_ms,
         info.number_of_restarts,
     )
 

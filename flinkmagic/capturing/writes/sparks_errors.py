@@ -14,6 +14,9 @@ from pyspark.errors import PySparkException
 
 from flinkmagic.errors.deployment import VertexFailedError
 
+SPARKS_ERRORS = (PySparkException, Py4JJavaError)
+"""What plain PySpark raises; py4j's error where PySpark converts none."""
+
 _CANCELLED = re.compile(r"(?:^|SparkException: )(?:\[SPARK_JOB_CANCELLED\] )?Job \d+ cancelled\b")
 """How the error begins with which such a job ends: on 4.x it has a class."""
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
@@ -72,7 +75,7 @@ def sparks_own(error: BaseException) -> BaseException:
     py4j's error is one that PySpark has no class for: it has asked the JVM about each of its classes already, which
     takes longer than many a line.
     """
-    return next((cause for cause in _causes(error) if isinstance(cause, (PySparkException, Py4JJavaError))), error)
+    return next((cause for cause in _causes(error) if isinstance(cause, SPARKS_ERRORS)), error)
 
 
 def is_cancelled(error: BaseException) -> bool:

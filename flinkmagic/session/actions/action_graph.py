@@ -62,9 +62,9 @@ class LineGraph(CompiledGraph):
     def remarks(self, job: Job) -> list[str]:
         """Return what to tell the user: what its job has kept, what it has not used of the rows kept before, and what
         lost most of its time."""
-        made = set(self.job_graph.vertices) - set(job.reused())
-        tails = {node.id for vertex in made for node in self.job_graph.vertices[vertex].operators}
-        kept = [one.name for one in self.boundaries if one.tail_id in tails and one.name not in job.not_retained()]
+        vertices, reused = self.job_graph.vertices_by_operator(), job.reused()
+        made = [one.name for one in self.boundaries if vertices[one.tail_id].id not in reused]
+        kept = [name for name in made if name not in job.not_retained()]
         told = [brought_up_to_date(job.added_files)] if job.added_files else []
         told += [in_full(why) for why in list(job.not_refreshed().values())[:1]]
         told += [not_used(name, why) for name, why in {**self.unused, **job.not_used()}.items()]
@@ -85,8 +85,7 @@ class LineGraph(CompiledGraph):
         planned = self._unused_plan
         assert planned is not None
         results: dict[object, StageResult] = {one.handle: one for one in planned.results}
-        tails = {node.id: node for vertex in self.job_graph.vertices.values() for node in vertex.operators}
-        kept = [(one, results[tails[one.tail_id].operator_factory]) for one in self.boundaries]
+        kept = [(one, results[self.stream_graph.nodes[one.tail_id].operator_factory]) for one in self.boundaries]
         return [(boundary, keys.of(result.plan, *result.names)) for boundary, result in kept]
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
@@ -101,10 +100,7 @@ class LineGraph(CompiledGraph):
     @property
     def last_vertex(self) -> JobVertex:
         """The last stage's vertex."""
-        last = self.sinks[-1].transformation_id
-        return next(
-            vertex for vertex in self.job_graph.vertices.values() if any(node.id == last for node in vertex.operators)
-        )
+        return self._vertex_of(self.sinks[-1])
 
 
 def _first_finding(job: Job) -> list[str]:
@@ -119,6 +115,8 @@ class ActionGraph(LineGraph):
     def __init__(
         self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
     ) -> None:
+        [self.query] = program.results.values()
+        """The DataFrame whose stages are run."""
         # Earlier actions' clones will do: the action's own query runs on the user's session.
         clones = KeptClones.of(program.spark.sparkContext, (options.parallelism, options.slots))
         # The last stage is the action's own: no region holds it together with others.
@@ -146,11 +144,6 @@ class ActionGraph(LineGraph):
         handle = stage_handle(self.last_vertex)
         assert handle is not None
         return handle
-
-    @property
-    def last_vertex_name(self) -> str:
-        """The name of the last stage's vertex."""
-        return self.last_vertex.name
 
     def _part(self, run: frozenset[int]) -> JobGraph:
         return with_ancestors(self.job_graph, [edge.producer.id for edge in self.last_vertex.inputs])

@@ -29,13 +29,21 @@ class PlainCallError(Exception):
     """Spark answers the call without running anything, or refuses it: it is made as it is."""
 
 
+def _whole(call: ActionCall) -> DataFrame:
+    return call.df
+
+
+def _on_finished_stages(call: ActionCall, query: FinishedQuery) -> Any:
+    return call.original(query.frame(), *call.args, **call.kwargs)
+
+
 @dataclass(frozen=True)
 class ActionKind:
     """How an action is carried out, and what else is to be known of it."""
 
-    query: Callable[[ActionCall], DataFrame]
+    query: Callable[[ActionCall], DataFrame] = _whole
     """Returns the DataFrame whose stages are run. Raises `PlainCallError` if the call is to be made as it is."""
-    answer: Callable[[ActionCall, FinishedQuery], Any]
+    answer: Callable[[ActionCall, FinishedQuery], Any] = _on_finished_stages
     """Returns what the action returns. All stages of its query but the last have run."""
     query_name: str = "collectToPython"
     """Spark's name for its query, as listeners know it (``Dataset.withAction``; seen on 4.3.0)."""
@@ -64,7 +72,14 @@ def action_kind(method: str) -> ActionKind | None:
     return _KINDS.get(method)
 
 
-def _arguments(call: ActionCall) -> Mapping[str, Any]:
+def arguments(call: ActionCall) -> Mapping[str, Any]:
+    """Return the arguments of a call by their names, with the defaults.
+
+    Raises
+    ------
+    PlainCallError
+        If the method cannot take them.
+    """
     try:
         bound = inspect.signature(call.original).bind(call.df, *call.args, **call.kwargs)
     except TypeError:
@@ -80,24 +95,24 @@ def _first_rows(call: ActionCall, number: Any, more: int = 0) -> DataFrame:
 
 
 def _taken(call: ActionCall) -> DataFrame:
-    return _first_rows(call, _arguments(call)["num"])
+    return _first_rows(call, arguments(call)["num"])
 
 
 def _head(call: ActionCall) -> DataFrame:
-    number = _arguments(call).get("n")
+    number = arguments(call).get("n")
     return _first_rows(call, 1 if number is None else number)
 
 
 def _head_answer(call: ActionCall, query: FinishedQuery) -> Any:
     rows = query.frame().collect()
-    if _arguments(call).get("n") is not None:
+    if arguments(call).get("n") is not None:
         return rows
     return rows[0] if rows else None
 
 
 def _shown(call: ActionCall) -> DataFrame:
     # One row more tells Spark whether to say that there are more.
-    return _first_rows(call, _arguments(call)["n"], more=1)
+    return _first_rows(call, arguments(call)["n"], more=1)
 
 
 def _displayed(call: ActionCall) -> DataFrame:
@@ -119,21 +134,13 @@ def _displayed_answer(call: ActionCall, query: FinishedQuery) -> Any:
 def _statistic(call: ActionCall) -> DataFrame:
     """Return the columns that a statistic reads, if they are plain names; else the whole DataFrame."""
     names: list[Any] = []
-    for name, value in _arguments(call).items():
+    for name, value in arguments(call).items():
         if name in ("col", "cols", "col1", "col2"):
             names += value if isinstance(value, (list, tuple)) else [value]
     columns = call.df.columns
     if all(isinstance(name, str) and columns.count(name) == 1 and name.isidentifier() for name in names):
         return call.df.select(*dict.fromkeys(names))
     return call.df
-
-
-def _whole(call: ActionCall) -> DataFrame:
-    return call.df
-
-
-def _on_finished_stages(call: ActionCall, query: FinishedQuery) -> Any:
-    return call.original(query.frame(), *call.args, **call.kwargs)
 
 
 _DISPLAY = ActionKind(_displayed, _displayed_answer, takes_few=True)
@@ -144,17 +151,13 @@ _STATISTIC = ActionKind(
 )
 
 _KINDS = {
-    "collect": ActionKind(_whole, _on_finished_stages, is_answered_again=True),
-    "toArrow": ActionKind(_whole, _on_finished_stages, "collectAsArrowToPython", is_answered_again=True),
-    "toPandas": ActionKind(_whole, _on_finished_stages, is_answered_again=True),
-    "foreach": ActionKind(_whole, _on_finished_stages, has_effects=True),
-    "foreachPartition": ActionKind(_whole, _on_finished_stages, has_effects=True),
-    "toLocalIterator": ActionKind(
-        _whole, _on_finished_stages, "toPythonIterator", takes_few=True, stops_early=True, hands_rows_out=True
-    ),
-    "tail": ActionKind(
-        _whole, _on_finished_stages, "tailToPython", takes_few=True, stops_early=True, is_answered_again=True
-    ),
+    "collect": ActionKind(is_answered_again=True),
+    "toArrow": ActionKind(query_name="collectAsArrowToPython", is_answered_again=True),
+    "toPandas": ActionKind(is_answered_again=True),
+    "foreach": ActionKind(has_effects=True),
+    "foreachPartition": ActionKind(has_effects=True),
+    "toLocalIterator": ActionKind(query_name="toPythonIterator", takes_few=True, stops_early=True, hands_rows_out=True),
+    "tail": ActionKind(query_name="tailToPython", takes_few=True, stops_early=True, is_answered_again=True),
     "take": ActionKind(_taken, lambda call, query: query.frame().collect(), takes_few=True, is_answered_again=True),
     "head": ActionKind(_head, _head_answer, takes_few=True, is_answered_again=True),
     "first": ActionKind(_head, _head_answer, takes_few=True, is_answered_again=True),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from flinkmagic.reuse.durable_store import KERNEL
@@ -31,8 +32,11 @@ class ActionReport:
     text: str
     """The call as it was written."""
     location: SourceLocation
-    seconds: float
-    is_driven: bool
+    began: float = field(default_factory=time.monotonic, repr=False)
+    """When it began, by `time.monotonic`."""
+    seconds: float = 0.0
+    """How long it took."""
+    is_driven: bool = False
     """Whether its stages, except the last, ran under our scheduler."""
     reason: str = ""
     """Why they did not; empty if they did, or if there was nothing to run."""
@@ -76,20 +80,15 @@ class ActionListener(Protocol):
 
     def action_began(self, call: ActionCall) -> None:
         """Note that an action's query is about to be compiled."""
-        ...
 
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Note that the stages of an action begin to run, all but the last."""
-        ...
 
     def work_started(self, call: ActionCall, work: CallWork) -> None:
         """Note that Spark begins to run the action itself: its last stage, or all of it."""
-        ...
 
     def action_done(self, report: ActionReport) -> None:
         """Note that an action has finished, failed or been cancelled."""
-        ...
 
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
         """Note that an iterator over rows has ended: `done` replaces the `report` of its action."""
-        ...

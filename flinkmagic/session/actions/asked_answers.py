@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
 import os
 import sys
@@ -32,7 +31,7 @@ from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_answers import retained_answers
 from flinkmagic.reuse.stored_answers import FRAME, ROWS, NotExactError, read, written
-from flinkmagic.session.actions.action_kinds import action_kind
+from flinkmagic.session.actions.action_kinds import PlainCallError, action_kind, arguments
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -57,16 +56,14 @@ class AskedAnswer:
         The key of the DataFrame's rows.
     """
 
-    def __init__(
-        self, call: ActionCall, key: str, keys: ResultKeys, rows: ResultKey, durable: DurableStore | None = None
-    ) -> None:
+    def __init__(self, call: ActionCall, keys: ResultKeys, rows: ResultKey, durable: DurableStore | None) -> None:
         self._store, self._durable = retained_answers(call.df.sparkSession.sparkContext), durable
-        self._keys, self._rows, self._key = keys, rows, key
+        self._keys, self._rows, self._key = keys, rows, rows.digest
         self._shown: list[str] = []
         self._asked_at = time.time()
         self.call = replace(call, original=self._showing(call.original)) if call.method == "show" else call
         """The action to run if no answer is known."""
-        kept = self._store.find(key) or self._stored()
+        kept = self._store.find(self._key) or self._stored()
         self.known = kept if kept is not None and not keys.changed_file(rows.files) else None
         """What was answered before; None if that is not known, or no longer right."""
 
@@ -88,9 +85,9 @@ class AskedAnswer:
             again = asked(self.call)
             if again is not None and again._key == self._key and not again._keys.changed_file(again._rows.files):
                 kept = self._store.add(self._key, self.call.text, answer, seconds)
-                is_settled = self._durable is not None and self._keys.settled(self._rows, self._asked_at)
-                if kept is not None and self._durable is not None and is_settled:
-                    self._store_later(kept, self._durable)
+                durable = self._durable
+                if kept is not None and durable is not None and self._keys.settled(self._rows, self._asked_at):
+                    self._store_later(kept, durable)
         except Exception as error:
             if is_from_signal(error):
                 raise
@@ -161,15 +158,15 @@ def asked(call: ActionCall, durable: DurableStore | None = None) -> AskedAnswer 
         return None
     if call.method == "show" and not hasattr(call.df, "_show_string"):
         return None
-    arguments = _text_of_arguments(call)
-    if arguments is None:
+    text = _text_of_arguments(call)
+    if text is None:
         return None
     keys = ResultKeys(call.df.sparkSession.sparkContext)
-    rows = keys.of_answer(call.df._jdf.queryExecution(), call.method, arguments, *_shaped_by(call.method))
+    rows = keys.of_answer(call.df._jdf.queryExecution(), call.method, text, *_shaped_by(call.method))
     if isinstance(rows, NoKey):
         _LOG.debug("the answer of %s has no key: %s", call.text, rows.reason)
         return None
-    return AskedAnswer(call, rows.digest, keys, rows, durable)
+    return AskedAnswer(call, keys, rows, durable)
 
 
 def say_not_known(call: ActionCall, error: Exception) -> None:
@@ -189,11 +186,9 @@ def _told(sc: SparkContext) -> list[str]:
 def _text_of_arguments(call: ActionCall) -> str | None:
     """Return the arguments of a call in a form that is equal for equal calls; None if there is no such form."""
     try:
-        bound = inspect.signature(call.original).bind(call.df, *call.args, **call.kwargs)
-    except TypeError:
+        _, *values = arguments(call).values()
+    except PlainCallError:
         return None
-    bound.apply_defaults()
-    _, *values = bound.arguments.values()
     return repr(values) if _is_plain(values) else None
 
 

@@ -137,7 +137,7 @@ class RereadFrames:
         df: DataFrame,
         seconds: float,
         count: int | None,
-        durable: DurableRows | None = None,
+        durable: DurableRows | None,
     ) -> None:
         """Note what an action on a DataFrame, or a write of it, has read and kept.
 
@@ -160,13 +160,14 @@ class RereadFrames:
                     self._note_stored(boundary, durable)
                 for one in boundary.dataframes:
                     self._put(one, boundary.columns)
-        assert not isinstance(graph.program, dict)
         for one in _read_by(graph.program, df):
             if one not in self._never:
                 self._put(one, self._kept.get(one))
                 if self._kept[one] is None:
                     rows = count if one is df and count is not None else graph.rows_of(one)
-                    self._measure(one, rows, seconds)
+                    self._seconds[one] = seconds
+                    if rows is not None:
+                        self._rows[one] = rows
 
     def _account(self, boundary: PlannedBoundary, job: Job) -> None:
         """Note what keeping a DataFrame has cost or saved; several objects may have its plan."""
@@ -185,12 +186,6 @@ class RereadFrames:
             if result is not None and result.durable_key:
                 query = ResultKeys(sc).of_answer(df._jdf.queryExecution(), _STORED)
                 durable.note_later(query, boundary.columns, result)
-
-    def _measure(self, df: DataFrame, rows: int | None, seconds: float) -> None:
-        """Note the seconds of an action that read a DataFrame as plain Spark does, and the DataFrame's rows."""
-        self._seconds[df] = seconds
-        if rows is not None:
-            self._rows[df] = rows
 
     def leave_to_spark(self, spark: SparkSession) -> None:
         """Release the rows of DataFrames that the user has cached since (rule 6)."""
@@ -212,11 +207,14 @@ class RereadFrames:
     def give_up(self, graph: LineGraph) -> None:
         """Never keep again what a query would have kept (rule 5)."""
         for boundary in graph.boundaries:
-            for df in boundary.dataframes:
-                self._never.add(df)
-                self._kept.pop(df, None)
+            self._never_keep(boundary)
 
-    def revise(self, graph: LineGraph, durable: DurableRows | None = None) -> bool:
+    def _never_keep(self, boundary: PlannedBoundary) -> None:
+        for df in boundary.dataframes:
+            self._never.add(df)
+            self._kept.pop(df, None)
+
+    def revise(self, graph: LineGraph, durable: DurableRows | None) -> bool:
         """Check what a query would keep; return whether it has to be compiled again without some of it.
 
         Kept rows that it does not use are noted in the graph.
@@ -228,9 +226,7 @@ class RereadFrames:
         for boundary, key in graph.kept_keys(keys):
             if isinstance(key, NoKey):
                 is_revised = True
-                for df in boundary.dataframes:
-                    self._never.add(df)
-                    self._kept.pop(df, None)
+                self._never_keep(boundary)
                 continue
             former = [self._keys[df] for df in boundary.dataframes if df in self._keys]
             self._keys.update((df, key) for df in boundary.dataframes)

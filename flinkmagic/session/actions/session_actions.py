@@ -26,12 +26,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from flinkmagic.capturing.hooks.call_hooks import is_lazy
 from flinkmagic.capturing.program import LineQuery
-from flinkmagic.capturing.writes.sparks_errors import is_cancelled, withheld_log
+from flinkmagic.capturing.writes.sparks_errors import SPARKS_ERRORS, is_cancelled, withheld_log
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 from flinkmagic.deployment.watching.call_work import CallWork
@@ -70,12 +67,8 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
-    from flinkmagic.reuse.durable_rows import DurableRows
     from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
-
-SPARKS_ERRORS = (PySparkException, Py4JJavaError)
-"""What plain PySpark raises; py4j's error where PySpark converts none."""
 
 _LONG_CALL_SITE = "callSite.long"
 """Spark 3.5 to 4.3 keep this with each stage and query (`CallSite.LONG_FORM`)."""
@@ -105,22 +98,20 @@ class SessionActions:
 
     def run(self, call: ActionCall) -> Any:
         """Carry out an action, and return what plain PySpark returns."""
-        started = time.monotonic()
-        report = ActionReport(call.method, call.text, call.location, 0.0, False)
+        report = ActionReport(call.method, call.text, call.location)
         question = self._asked(call)
         if not isinstance(question, AskedAnswer):
-            answer = self._carry_out(call, report, started)
+            answer = self._carry_out(call, report)
             if question is not None:
                 say_not_known(call, question)
             return answer
         if question.known is not None:
             answer, known = question.give(), question.known
-            KeepingBudget.of(call.df.sparkSession.sparkContext).note(time.monotonic() - started, known.seconds)
-            known_by = replace(report, kept_at=known.made_at, saved_seconds=known.seconds, kernel=known.kernel)
-            self._note(known_by, started)
+            KeepingBudget.of(call.df.sparkSession.sparkContext).note(time.monotonic() - report.began, known.seconds)
+            self._note(replace(report, kept_at=known.made_at, saved_seconds=known.seconds, kernel=known.kernel))
             return answer
-        answer = self._carry_out(question.call, report, started)
-        question.keep(answer, time.monotonic() - started)
+        answer = self._carry_out(question.call, report)
+        question.keep(answer, time.monotonic() - report.began)
         return answer
 
     def read(self, call: ReadCall) -> DataFrame:
@@ -139,7 +130,7 @@ class SessionActions:
                 raise
             return error
 
-    def _carry_out(self, call: ActionCall, report: ActionReport, started: float) -> Any:
+    def _carry_out(self, call: ActionCall, report: ActionReport) -> Any:
         texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method))
         try:
             with withheld_log():
@@ -148,19 +139,19 @@ class SessionActions:
             return _run_plainly(call)
         except Exception as error:  # rule 3
             if is_from_signal(error):  # rule 8
-                self._note(report, started, error)
+                self._note(report, error)
                 raise
-            return self._answer_plainly(call, replace(report, reason=str(error)), started, error)
+            return self._answer_plainly(call, replace(report, reason=str(error)), error)
         except BaseException as interrupt:
-            self._note(report, started, interrupt)
+            self._note(report, interrupt)
             raise
         try:
             if isinstance(graph, str):
-                return self._leave_to_spark(call, replace(report, reason=graph), started)
-            return self._drive(call, graph, report, texts, started)
+                return self._leave_to_spark(call, replace(report, reason=graph))
+            return self._drive(call, graph, report, texts)
         finally:
             with _noting(call):
-                seconds = time.monotonic() - started
+                seconds = time.monotonic() - report.began
                 KeepingBudget.of(call.df.sparkSession.sparkContext).note(seconds)
                 texts.ended(seconds)
 
@@ -190,11 +181,12 @@ class SessionActions:
 
     def _compiled(self, call: ActionCall, df: DataFrame, texts: TextReads) -> ActionGraph:
         """Compile a query; later actions find what it keeps by its key."""
-        reread = RereadFrames.of(df.sparkSession.sparkContext)
+        sc = df.sparkSession.sparkContext
+        reread, durable = RereadFrames.of(sc), durable_rows(sc, self._durable)
         sources, unused = texts.query, dict[str, str]()
         while True:
             graph = ActionGraph(self._program(call, df, sources), call.method, self._options, unused)
-            if not reread.revise(graph, self._rows(df)):
+            if not reread.revise(graph, durable):
                 return graph
             sources, unused = texts.of(df), graph.unused
 
@@ -208,40 +200,34 @@ class SessionActions:
             sc = df.sparkSession.sparkContext
             reread = RereadFrames.of(sc)
             reread.leave_to_spark(df.sparkSession)
-            reread.recall(program, call.df, self._rows(df))
+            reread.recall(program, call.df, durable_rows(sc, self._durable))
             stops_early = _kind_of(call).stops_early
             program.line = replace(
                 program.line, reread=reread.within_reach(sc), sources=sources, stops_early=stops_early
             )
         return program
 
-    def _rows(self, df: DataFrame) -> DurableRows | None:
-        return durable_rows(df.sparkSession.sparkContext, self._durable) if self._durable is not None else None
-
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
         """Compile again, as plain Spark plans it, a query whose job has failed (rule 5)."""
-        program = self._program(call, next(iter(graph.program.results.values())))  # type: ignore[union-attr]
+        program = self._program(call, graph.query)
         program.line = replace(program.line, reread={})
         return ActionGraph(program, call.method, self._options)
 
-    def _leave_to_spark(self, call: ActionCall, report: ActionReport, started: float) -> Any:
+    def _leave_to_spark(self, call: ActionCall, report: ActionReport) -> Any:
         try:
             with self._watched(call) as work:
                 answer = _run_plainly(call)
         except BaseException as error:
-            self._note(report, started, error)
+            self._note(report, error)
             raise
         if not is_lazy(answer) or report.reason != ONLY_SPARK or work.is_followed:
-            return self._noted(call, report, started, answer)
+            return self._noted(call, report, answer)
         return answer
 
-    def _drive(
-        self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads, started: float
-    ) -> Any:
-        df = next(iter(graph.program.results.values()))  # type: ignore[union-attr]
+    def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads) -> Any:
         if graph.is_single_stage:  # it reads kept columns, or keeps some
             try:
-                return self._answer(call, df, graph, replace(report, reason=ONE_STAGE), texts, started)
+                return self._answer(call, graph, replace(report, reason=ONE_STAGE), texts)
             finally:
                 graph.release()
         failed, given_up = graph, ""
@@ -250,8 +236,7 @@ class SessionActions:
             nonlocal graph, given_up
             if graph is not failed or not (graph.boundaries or texts.are_columns):
                 return None
-            names = [*(boundary.name for boundary in failed.boundaries), *texts.names]
-            given_up = not_kept(", ".join(dict.fromkeys(names)), error)
+            given_up = not_kept([*(boundary.name for boundary in failed.boundaries), *texts.names], error)
             texts.give_up()
             graph = self._without_keeping(call, graph)
             return graph.run(wait=False)
@@ -259,84 +244,73 @@ class SessionActions:
         try:
             job = carry_out(_line(call), lambda: graph.run(wait=False), lambda job: self._tell(call, graph, job), again)
         except NotDeployedError as refusal:  # rule 3
-            report = replace(report, reason=str(refusal.__cause__))
-            return self._answer_plainly(call, report, started, refusal.__cause__)
+            return self._answer_plainly(call, replace(report, reason=str(refusal.__cause__)), refusal.__cause__)
         except BaseException as raised:
             if isinstance(raised, SPARKS_ERRORS):
-                _finished(call, df, graph).tell_of_failure(query_name(call), raised)
-            self._note(replace(report, is_driven=True, graph=graph), started, raised)
+                _finished(call, graph).tell_of_failure(query_name(call), raised)
+            self._note(replace(report, is_driven=True, graph=graph), raised)
             raise
+        sc = graph.spark.sparkContext
+        reread = RereadFrames.of(sc)
         if given_up:  # else it fails in plain Spark, too
-            RereadFrames.of(df.sparkSession.sparkContext).give_up(failed)
+            reread.give_up(failed)
             report = replace(report, note=given_up)
         try:
-            answer = self._answer(call, df, graph, _driven(report, graph, job), texts, started)
+            answer = self._answer(call, graph, _driven(report, graph, job), texts)
             with _noting(call):
-                KeepingBudget.of(df.sparkSession.sparkContext).note(0.0, job.saved_seconds)
-                count = answer if call.method == "count" else None
-                reread = RereadFrames.of(df.sparkSession.sparkContext)
-                reread.note(graph, job, call.df, time.monotonic() - started, count, self._rows(df))
+                KeepingBudget.of(sc).note(0.0, job.saved_seconds)
+                count, durable = answer if call.method == "count" else None, durable_rows(sc, self._durable)
+                reread.note(graph, job, call.df, time.monotonic() - report.began, count, durable)
         finally:
             graph.release()
         return answer
 
-    def _answer(
-        self,
-        call: ActionCall,
-        df: DataFrame,
-        graph: ActionGraph,
-        report: ActionReport,
-        texts: TextReads,
-        started: float,
-    ) -> Any:
+    def _answer(self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads) -> Any:
         """Run the last stage of a query, and return what the action returns."""
         try:
-            query = _finished(call, df, graph)
-            with self._watched(call), _stack_of(call, df.sparkSession.sparkContext):
+            query = _finished(call, graph)
+            with self._watched(call), _stack_of(call, graph.spark.sparkContext):
                 answer = _kind_of(call).answer(call, query)
             report = replace(report, note="; ".join(filter(None, [texts.note, report.note])))
-            answer = self._noted(call, report, started, answer)
+            answer = self._noted(call, report, answer)
         except BaseException as error:
             may_repeat = not _kind_of(call).has_effects and not is_cancelled(error)
             found = graph.found_durable()
             if isinstance(error, SPARKS_ERRORS) and may_repeat and (texts.are_columns or found):
-                names = [one.what for one in found]
-                note = not_read(names, error) if found else not_kept(", ".join(texts.names), error)
+                note = not_read([one.what for one in found], error) if found else not_kept(texts.names, error)
                 texts.give_up()
-                answer = self._answer_plainly(call, replace(report, note=note), started)
+                answer = self._answer_plainly(call, replace(report, note=note))
                 if found:  # and what plain Spark computes has not failed
                     with _noting(call):
-                        self._give_up_durable(df, graph)
+                        self._give_up_durable(graph)
                 return answer
             if isinstance(error, SPARKS_ERRORS):
-                add_note(error, failed_in(str(call.location), graph.last_vertex_name))
-            self._note(report, started, error)
+                add_note(error, failed_in(str(call.location), graph.last_vertex.name))
+            self._note(report, error)
             raise
         return answer
 
-    def _give_up_durable(self, df: DataFrame, graph: ActionGraph) -> None:
+    def _give_up_durable(self, graph: ActionGraph) -> None:
         """Neither read nor keep again what a query has read of a store (rule 9)."""
-        sc, rows = df.sparkSession.sparkContext, self._rows(df)
+        sc, found = graph.spark.sparkContext, graph.found_durable()
+        rows = durable_rows(sc, self._durable)
         RereadFrames.of(sc).give_up(graph)
-        found = graph.found_durable()
         for result in found:
             if rows is not None:
                 rows.drop_if_damaged(result)
         retained_results(sc).drop(lambda one: one in found)
 
-    def _answer_plainly(
-        self, call: ActionCall, report: ActionReport, started: float, error: BaseException | None = None
-    ) -> Any:
+    def _answer_plainly(self, call: ActionCall, report: ActionReport, error: BaseException | None = None) -> Any:
         """Make an action as it is after ours has failed; the user is told `error` if plain Spark does not fail."""
         try:
             with self._watched(call):
                 answer = _run_plainly(call)
         except BaseException as raised:
-            self._note(replace(report, note=""), started, raised)
+            self._note(replace(report, note=""), raised)
             raise
         if error is not None:
             _line(call).say_plain(error)
-        return self._noted(call, report, started, answer)
+        return self._noted(call, report, answer)
 
     @contextmanager
     def _watched(self, call: ActionCall) -> Iterator[CallWork]:
@@ -370,14 +344,14 @@ class SessionActions:
                 raise
             raise NotDeployedError(call.text) from error
 
-    def _noted(self, call: ActionCall, report: ActionReport, started: float, answer: Any) -> Any:
+    def _noted(self, call: ActionCall, report: ActionReport, answer: Any) -> Any:
         """Report an action that has ended, and return its answer."""
         kind = action_kind(call.method)
         if kind is None or not kind.hands_rows_out:
-            self._note(report, started)
+            self._note(report)
             return answer
         report = replace(report, note="; ".join(filter(None, [report.note, ROWS_ON_DEMAND])))
-        return self._handed_out(answer, self._note(report, started))
+        return self._handed_out(answer, self._note(report))
 
     def _handed_out(self, rows: Iterator[Any], report: ActionReport) -> Iterator[Any]:
         """Hand rows out as they are asked for (rule 10)."""
@@ -400,8 +374,8 @@ class SessionActions:
         if self._listener is not None:
             self._listener.rows_done(report, done)
 
-    def _note(self, report: ActionReport, started: float, error: BaseException | None = None) -> ActionReport:
-        report = replace(report, seconds=time.monotonic() - started, status=_status_after(error))
+    def _note(self, report: ActionReport, error: BaseException | None = None) -> ActionReport:
+        report = replace(report, seconds=time.monotonic() - report.began, status=_status_after(error))
         if self._listener is not None:
             self._listener.action_done(report)
         self.reports.append(report)
@@ -437,9 +411,9 @@ def _noting(call: ActionCall) -> Iterator[None]:
             print(lines_visible(not_noted(call.text, str(call.location), error)), file=sys.stderr)
 
 
-def _finished(call: ActionCall, df: DataFrame, graph: ActionGraph) -> FinishedQuery:
+def _finished(call: ActionCall, graph: ActionGraph) -> FinishedQuery:
     try:
-        return FinishedQuery(df, graph.last_stage)
+        return FinishedQuery(graph.query, graph.last_stage)
     except Exception as error:
         raise ActionFailedError(call.text, str(call.location), error) from error
 

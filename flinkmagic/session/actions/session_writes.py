@@ -47,17 +47,17 @@ class SessionWrite:
         self._program, self._name, self._options = program, name, options
         self._remarks: list[str] = []
         self._started = time.monotonic()
-        self._reread = RereadFrames.of(program.spark.sparkContext)
-        self._texts = TextReads(program.spark.sparkContext, None)
-        store = store_for(options)
-        self._durable = durable_rows(program.spark.sparkContext, store) if store is not None else None
+        self._sc = program.spark.sparkContext
+        self._reread = RereadFrames.of(self._sc)
+        self._texts = TextReads(self._sc, None)
+        self._durable = durable_rows(self._sc, store_for(options))
         self.graph: LineGraph
         """Another one if the write has run again."""
 
     def _first(self) -> Job:
         """Compile the write, and run it."""
         program, keeps = self._program, self._options.retain == "session"
-        stages: Any = CLASSES.shared_instance(program.spark.sparkContext._gateway, "SingleStages")
+        stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
         if stages.asksForMergedPartitions(program.writes[-1].df._jdf.queryExecution()):
             raise PartitionsAskedError
         if keeps and len(program.writes) == 1 and not spanning(program).lineage.selections:
@@ -72,12 +72,12 @@ class SessionWrite:
 
     def _look_for_kept(self) -> None:
         sources = self._texts.of(self._program.writes[-1].df)
-        self._program.line = LineQuery(self._reread.within_reach(self._program.spark.sparkContext), sources)
+        self._program.line = LineQuery(self._reread.within_reach(self._sc), sources)
 
     def _note(self, job: Job) -> None:
         """Note what the job has read and kept."""
         seconds = time.monotonic() - self._started
-        KeepingBudget.of(self._program.spark.sparkContext).note(seconds, job.saved_seconds)
+        KeepingBudget.of(self._sc).note(seconds, job.saved_seconds)
         self._texts.ended(seconds)
         if self._options.retain == "session":
             self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None, self._durable)
@@ -109,7 +109,7 @@ class SessionWrite:
             return None
         self._reread.give_up(self.graph)
         self._texts.give_up()
-        self._remarks.append(not_kept(", ".join(dict.fromkeys(kept)), error))
+        self._remarks.append(not_kept(kept, error))
         self._program.line = LineQuery()
         graph = LineGraph(self._program, self._name, self._options)
         again = graph.run(wait=False)

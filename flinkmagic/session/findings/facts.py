@@ -78,6 +78,11 @@ class VertexFacts:
     words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """What Spark calls the metrics of its operators (`StageMetrics.words`)."""
 
+    @property
+    def metrics_above(self) -> Metrics:
+        """What `above` has measured."""
+        return self.above.metrics if self.above is not None else {}
+
     @cached_property
     def tasks(self) -> tuple[TaskRecord, ...]:
         """The attempts that have finished, one for each task."""

@@ -35,12 +35,8 @@ def job_facts(
     ----------
     partition_bytes, metrics : mapping
         By the id of a job vertex.
-    not_retained, not_used : mapping of str to str
-        Reasons, by the names of stages and of DataFrames.
-    has_run_before : bool
-        Whether a job of its name ran before it.
-    is_first : bool
-        Whether no job ran before it.
+    **others
+        The fields of `JobFacts`.
     """
     info = state.job
     attempts: dict[str, list[TaskRecord]] = {}
@@ -50,15 +46,14 @@ def job_facts(
             helpers.append(task)
         else:
             attempts.setdefault(task.vertex_id, []).append(task)
-    is_over = info.job_status.is_terminal
     return JobFacts(
         vertices=tuple(
             _vertex(vertex, attempts[vertex.id], partition_bytes.get(vertex.id, ()), metrics.get(vertex.id, NO_METRICS))
             for vertex in graph.job_vertices
             if vertex.id in attempts
         ),
-        started_ms=min(info.status_timestamps.values()),
-        ended_ms=info.status_timestamps[info.job_status] if is_over else info.at_ms,
+        started_ms=info.started_ms,
+        ended_ms=info.ended_ms,
         slots=state.slots_total,
         slots_of_session=state.slots_of_session,
         is_finished=info.job_status is JobStatus.FINISHED,

@@ -28,6 +28,7 @@ from flinkmagic.amounts import count, duration
 from flinkmagic.capturing.driver.impurity import impure_reason
 from flinkmagic.capturing.hooks.call_hooks import reads_of
 from flinkmagic.capturing.hooks.current_capture import calling_the_user
+from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import GraphView, mime_bundle, to_svg
@@ -35,16 +36,16 @@ from flinkmagic.display.palette import JOB_GLYPHS
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
 from flinkmagic.jvm.java import dataset_class
+from flinkmagic.options import BATCH, NO_RETENTION
 from flinkmagic.planning.clones import KeptClones, SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
 from flinkmagic.session.iterations.loop_view import last_measures, loop_stream_graph, loop_view, supersteps_table
-from flinkmagic.session.iterations.superstep import Superstep, SuperstepGraph, SuperstepRows, hold
+from flinkmagic.session.iterations.superstep import STATE, Superstep, SuperstepGraph, SuperstepRows, hold
 from flinkmagic.session.known_loops import KnownLoop, remember
 from flinkmagic.session.line_as_job import wait_or_cancel
 
 if TYPE_CHECKING:
-    from flinkmagic.capturing.program import Program
     from flinkmagic.capturing.recorder import Recorder
     from flinkmagic.graph.stream_graph import StreamGraph
     from flinkmagic.options import JobOptions
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
 Until = Callable[[DataFrame, DataFrame], Any]
 
-_STATE = "state"
 _NUMBER = "superstep"
 """The parameter through which a step gets the number of its superstep."""
 
@@ -67,7 +67,7 @@ class Iteration:
         until: Until | None,
         most: int,
         options: JobOptions,
-        recorder: Recorder | None = None,
+        recorder: Recorder | None,
     ) -> None:
         self.name = name
         self.supersteps: list[Superstep] = []
@@ -79,7 +79,7 @@ class Iteration:
         self._step = step
         self._until = until
         self._is_tested = until is not None
-        self._options = replace(options, retain="none", checkpoint_dir=None)
+        self._options = replace(options, mode=BATCH, retain=NO_RETENTION, checkpoint_dir=None)
         self._folder = options.checkpoint_dir
         self._recorder = recorder
         self._lock = threading.Lock()
@@ -198,8 +198,7 @@ class Iteration:
     def _kept_data(self, data: DataFrame) -> DataFrame:
         if data.storageLevel.useMemory or data.storageLevel.useDisk:
             return data
-        graph, _ = self._graph(data)
-        self._data.append(SuperstepRows(self._deployed(graph, 0), _STATE))
+        self._data.append(SuperstepRows(self._deployed(self._graph(data), 0)))
         return self._data[-1].frame
 
     def _end(self, status: JobStatus) -> None:
@@ -215,7 +214,7 @@ class Iteration:
         while number < self.max_iterations and not self.converged:
             self._check_cancelled()
             started = time.monotonic()
-            graph, seconds = self._compiled(data, current, number + 1)
+            graph = self._compiled(data, current, number + 1)
             if self._folder is not None and self._checkpoint is None:
                 self._checkpoint = LoopCheckpoint(str(self._folder), self.name, graph.key())
                 found = self._checkpoint.find(initial.sparkSession, initial.schema)
@@ -223,7 +222,7 @@ class Iteration:
                     number, current = self._taken_up(*found)
                     continue
             job = self._deployed(graph, number + 1)
-            self._rows.append(SuperstepRows(job, _STATE))
+            self._rows.append(SuperstepRows(job))
             made, number = self._rows[-1].frame, number + 1
             measures = self._measured(current, made)
             self.converged = next(iter(measures.values()), False) is True
@@ -232,13 +231,13 @@ class Iteration:
                 self._checkpoint.write(number, made)
             current, self._number = made, number
             tasks = sum(task.role != "helper" for task in job.tasks())
-            self.supersteps.append(Superstep(number, time.monotonic() - started, seconds, tasks, measures))
+            seconds = time.monotonic() - started
+            self.supersteps.append(Superstep(number, seconds, graph.planning_seconds, tasks, measures))
         return current
 
     def _taken_up(self, number: int, frame: DataFrame) -> tuple[int, DataFrame]:
         """Keep the rows that a former process has recorded: the next superstep deletes their files."""
-        graph, _ = self._graph(frame)
-        self._rows.append(SuperstepRows(self._deployed(graph, number), _STATE))
+        self._rows.append(SuperstepRows(self._deployed(self._graph(frame), number)))
         self._number = number
         return number, self._rows[-1].frame
 
@@ -253,7 +252,7 @@ class Iteration:
         if self._is_cancelled:
             raise IterationCancelledError(self.name, len(self.supersteps))
 
-    def _compiled(self, data: Sequence[DataFrame], current: DataFrame, number: int) -> tuple[SuperstepGraph, float]:
+    def _compiled(self, data: Sequence[DataFrame], current: DataFrame, number: int) -> SuperstepGraph:
         numbered = {_NUMBER: number} if self._is_numbered else {}
         with calling_the_user(self._recorder):
             made = self._step(*data, current, **numbered)
@@ -265,27 +264,24 @@ class Iteration:
             raise IterationArgumentsError(_columns(made), expected, returned)
         return self._bounded(made)
 
-    def _bounded(self, made: DataFrame) -> tuple[SuperstepGraph, float]:
+    def _bounded(self, made: DataFrame) -> SuperstepGraph:
         """Compile a superstep by rule 5."""
-        graph, seconds = self._graph(made.coalesce(self._most_partitions) if self._is_bounded else made)
+        graph = self._graph(made.coalesce(self._most_partitions) if self._is_bounded else made)
         if not self._most_partitions:
             self._most_partitions = max(graph.partitions, self._options.parallelism or 2 * graph.slots_planned_for)
         if graph.partitions <= self._most_partitions or self._is_bounded:
-            return graph, seconds
+            return graph
         self._is_bounded = True
-        bounded, again = self._bounded(made)
-        return bounded, seconds + again
+        bounded = self._bounded(made)
+        bounded.planning_seconds += graph.planning_seconds
+        return bounded
 
-    def _graph(self, df: DataFrame) -> tuple[SuperstepGraph, float]:
-        """Compile the graph that computes a DataFrame; also return how many seconds that took."""
+    def _graph(self, df: DataFrame) -> SuperstepGraph:
+        """Compile the graph that computes a DataFrame."""
         _settle(self._recorder, df)
-        program: Program | dict[str, DataFrame] = {_STATE: df}
-        if self._recorder is not None:
-            program = self._recorder.so_far()
-            program.results, program.namespace = {_STATE: df}, None
-        started = time.monotonic()
-        graph = SuperstepGraph(program, self.name, self._options, self._clones)
-        return graph, time.monotonic() - started
+        program = self._recorder.so_far() if self._recorder is not None else Program(df.sparkSession)
+        program.results, program.namespace = {STATE: df}, None
+        return SuperstepGraph(program, self.name, self._options, self._clones)
 
     def _deployed(self, graph: SuperstepGraph, number: int) -> Job:
         self._parallelism = max(vertex.parallelism for vertex in graph.job_graph.vertices.values())

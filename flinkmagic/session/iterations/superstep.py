@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.program import Program
 from flinkmagic.jvm.java import items, simple_name
 from flinkmagic.options import DEFAULT_STORAGE_LEVEL, JobOptions
 from flinkmagic.planning.run_origin import RunOrigin
@@ -19,32 +19,28 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
+    from flinkmagic.capturing.program import Program
     from flinkmagic.planning.clones import KeptClones
     from flinkmagic.session.job import Job
+
+
+STATE = "state"
+"""What the result of a superstep is called."""
 
 
 class SuperstepGraph(CompiledGraph):
     """A compiled superstep; its only result is the input of the next one."""
 
-    def __init__(
-        self, program: Program | dict[str, DataFrame], name: str, options: JobOptions, clones: KeptClones
-    ) -> None:
-        frames = program.results if isinstance(program, Program) else program
-        sc = next(iter(frames.values())).sparkSession.sparkContext
-        origin = RunOrigin(is_line=True, result_level=_result_level(sc, options), clones=clones)
-        super().__init__(program, name, options, origin)
+    def __init__(self, program: Program, name: str, options: JobOptions, clones: KeptClones) -> None:
+        began = time.monotonic()
+        level = _result_level(program.spark.sparkContext, options)
+        super().__init__(program, name, options, RunOrigin(is_line=True, result_level=level, clones=clones))
+        self.planning_seconds = time.monotonic() - began
 
     @property
     def partitions(self) -> int:
         """How many partitions its rows are planned to have."""
-        result = self.sinks[0].transformation_id
-        vertices = self.job_graph.vertices.values()
-        return next(one.parallelism for one in vertices if any(node.id == result for node in one.operators))
-
-    @property
-    def slots_planned_for(self) -> int:
-        """How many slots its tasks can use."""
-        return self._slots_planned_for
+        return self._vertex_of(self.sinks[0]).parallelism
 
     def key(self) -> ResultKey | NoKey:
         """Return the key of its rows. Ask before it runs."""
@@ -72,9 +68,9 @@ class SuperstepRows:
     long. After it the RDDs of the superstep can be garbage-collected, and no later one walks through them.
     """
 
-    def __init__(self, job: Job, name: str) -> None:
+    def __init__(self, job: Job) -> None:
         self._job = job
-        self.frame: DataFrame = job.result(name)
+        self.frame: DataFrame = job.result(STATE)
 
     def cut(self) -> None:
         """Cut the lineage; missing blocks are computed now.

@@ -6,8 +6,6 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
 
 @dataclass(frozen=True)
 class CellNames:
@@ -203,7 +201,7 @@ def _of_function(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> t
     open_: list[ast.AST] = list(node.body) if isinstance(node.body, list) else [node.body]
     while open_:
         part = open_.pop()
-        if isinstance(part, (*_FUNCTIONS, ast.Lambda)):
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             free, written = _of_function(part)
             loads |= free
             declared |= written

@@ -46,7 +46,7 @@ NO_MARKS = GraphMarks()
 
 def stale_marks(stream_graph: StreamGraph, job_graph: JobGraph, stale: Sequence[StaleCell]) -> GraphMarks:
     """Return the marks of the stale cells that define operators of a graph."""
-    labels = {f"cell {one.record.number}": one for one in stale}
+    labels = {one.record.title: one for one in stale}
 
     def cell_of(node: StreamNode) -> str:
         return str((node.metadata or {}).get("cell") or "")

@@ -78,8 +78,9 @@ def _of_read(row: CellRecord, name: str, read: ReadValue, value: ValueFact, reco
         definer = None
     if value.is_same(read.fact):
         left = row.defines.get(name)
-        is_undone = left is not None and not left.is_same(value) and definer is not None and definer.run > row.run
-        return [_run_again(definer, name)] if is_undone and definer is not None else []
+        if left is None or left.is_same(value) or definer is None or definer.run <= row.run:
+            return []
+        return [_run_again(definer, name)]
     if value.kind == "module":
         return [f"module {name} was edited"]
     at = definer

@@ -43,8 +43,7 @@ def _pairs(job: JobFacts, vertex: VertexFacts, join: OperatorFacts) -> int:
     if join.kind == "CartesianProductExec":
         return made
     broadcasts = {one.vertex_id for one in vertex.inputs if one.partitioner == "BROADCAST" and one.reader == join.id}
-    sent = [job.vertex[one].above for one in broadcasts if one in job.vertex]
-    rows = sum(metric(one.metrics, "numOutputRows") for one in sent if one is not None)
+    rows = sum(metric(job.vertex[one].metrics_above, "numOutputRows") for one in broadcasts if one in job.vertex)
     return max(made, rows * vertex.rows_in)
 
 

@@ -78,7 +78,7 @@ def _ready_ms(job: JobFacts, vertex: VertexFacts) -> float:
 
 
 def _built_ms(producer: VertexFacts) -> int:
-    metrics = producer.above.metrics if producer.kind == "broadcast" and producer.above is not None else {}
+    metrics = producer.metrics_above if producer.kind == "broadcast" else {}
     return metric(metrics, "buildTime") + metric(metrics, "broadcastTime")
 
 

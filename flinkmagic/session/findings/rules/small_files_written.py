@@ -23,7 +23,7 @@ FILE_MS = 8.0
 
 def _find(job: JobFacts) -> Iterator[Finding]:
     for vertex in job.vertices:
-        metrics = vertex.above.metrics if vertex.kind == "write" and vertex.above is not None else {}
+        metrics = vertex.metrics_above if vertex.kind == "write" else {}
         files, bytes_, folders = (metric(metrics, name) for name in ("numFiles", "numOutputBytes", "numParts"))
         if files < MANY or bytes_ / files >= SMALL:
             continue

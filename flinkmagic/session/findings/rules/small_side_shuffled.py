@@ -82,8 +82,7 @@ def _is_direct(one: InputFacts, join: OperatorFacts, side: int) -> bool:
 
 def _bytes(producer: VertexFacts) -> int:
     """Return the size of the rows that a stage shuffles; of files that are compressed if that was not measured."""
-    metrics = producer.above.metrics if producer.above is not None else {}
-    return metric(metrics, "dataSize") or sum(producer.written)
+    return metric(producer.metrics_above, "dataSize") or sum(producer.written)
 
 
 def _cost_ms(vertex: VertexFacts, join: OperatorFacts, large: VertexFacts) -> float:
