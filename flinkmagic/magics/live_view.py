@@ -163,7 +163,7 @@ class LiveView:
         from flinkmagic.display.widget import JobView
 
         return JobView(
-            {view.kind: view for view in self._graph.views()},
+            self._graph.views(),
             snapshot=self._look.snapshot(is_read=False) if self._look is not None else None,
             on_run=(lambda: self._graph.run(wait=False)) if self._lasting else None,
             on_cancel=self._cancel,
@@ -213,7 +213,7 @@ class RecordedView:
         from flinkmagic.display.widget import JobView
 
         self._views, self._snapshot, self._called = views, snapshot, called
-        self._view = JobView({view.kind: view for view in views}, snapshot=snapshot)
+        self._view = JobView(views, snapshot=snapshot)
         self._handle = shown_at(None, self._view.in_place_of(self._bundle()))
         KEPT.add(self)
 

@@ -148,12 +148,10 @@ class FakeJob:
         self.earlier: list[TaskView] = []
         job_graph = graph.job_graph
         self.view = JobView(
-            {
-                "stream": lambda: stream_view(stream_graph, job_graph), "job": lambda: job_view(job_graph),
-                "execution": lambda: execution_view(graph), "regions": lambda: regions_view(graph),
-            },
-            on_run=self.start, on_cancel=self.cancel,
-        )  # fmt: skip
+            [stream_view(stream_graph, job_graph), job_view(job_graph), execution_view(graph), regions_view(graph)],
+            on_run=self.start,
+            on_cancel=self.cancel,
+        )
 
     def wait_drawn(self) -> None:
         """Wait until every picture of the view is laid out."""
