@@ -120,7 +120,6 @@ class NodeView:
     vertex_id: str = ""
     """The job vertex whose subtasks run this node: their states paint it. Empty: none is known."""
     badges: tuple[str, ...] = ()
-    cluster: str | None = None
     states: bytes = b""
     facts: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
@@ -158,8 +157,6 @@ class EdgeView:
     target: str
     partitioner: str
     result_type: str = ""
-    pattern: str = ""
-    """POINTWISE or ALL_TO_ALL, if known."""
     chained: bool = False
     """Whether both ends run in one job vertex."""
     pairs: tuple[tuple[int, int], ...] | None = None
@@ -210,8 +207,6 @@ class ErrorView:
     message: str
     where: str = ""
     vertex_id: str = ""
-    subtask: int | None = None
-    attempt: int | None = None
     traceback: str = ""
 
 
@@ -305,13 +300,6 @@ class GraphView:
     @property
     def title(self) -> str:
         return KIND_TITLES[self.kind]
-
-    def node(self, node_id: str) -> NodeView:
-        """Return the box with that id."""
-        for node in self.nodes:
-            if node.id == node_id:
-                return node
-        raise KeyError(node_id)
 
     def paint(self, snapshot: JobSnapshot) -> GraphView:
         """Return this view with the states, the status and the elapsed time of `snapshot`."""

@@ -13,7 +13,7 @@ import traitlets
 from flinkmagic.display import widget_data
 from flinkmagic.display.collapse import LARGE, collapse
 from flinkmagic.display.placed_widget import PlacedWidget
-from flinkmagic.display.snapshot import KIND_TITLES, GraphKind, GraphView, JobSnapshot, NodeView
+from flinkmagic.display.snapshot import KIND_TITLES, ErrorView, GraphKind, GraphView, JobSnapshot, NodeView
 from flinkmagic.errors.base import FlinkMagicError
 
 _STATIC = Path(__file__).with_name("static")
@@ -169,5 +169,4 @@ class JobView(PlacedWidget):
             action()
         except Exception as error:  # noqa: BLE001 - whoever clicks sees nothing else of it
             told = str(error) if isinstance(error, FlinkMagicError) else f"{type(error).__name__}: {error}"
-            shown = {"message": told, "where": "", "vertex": "", "subtask": None, "traceback": ""}
-            self._frame = {**self._make_frame(), "errors": [shown]}
+            self._frame = {**self._make_frame(), "errors": [widget_data.error_box(ErrorView(told))]}

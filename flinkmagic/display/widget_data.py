@@ -54,10 +54,7 @@ def about(job: GraphView, collapsed: GraphView | None) -> dict[str, Any]:
 def _look() -> dict[str, Any]:
     return {
         "names": list(STATE_NAMES),
-        "states": {
-            name: {"word": style.word, "glyph": style.glyph, "icon": style.icon}
-            for name, style in palette.STATES.items()
-        },
+        "states": {name: {"word": style.word, "icon": style.icon} for name, style in palette.STATES.items()},
         "cells": [palette.CELLS[name] for name in STATE_NAMES],
         "parts": PARTS,
         "mark": {"icon": palette.MARK_ICON, "width": MARK_WIDTH},
@@ -122,7 +119,7 @@ def frame(
         "slots_total": snapshot.slots_total,
         "note": printable.visible(snapshot.note),
         "action": _action(snapshot.status, can_run, can_cancel),
-        "errors": [_error(error) for error in snapshot.errors],
+        "errors": [error_box(error) for error in snapshot.errors],
         "queries": [_query(query) for query in snapshot.queries],
         "vertices": {box.vertex_id: _states(snapshot, box) for box in boxes if box.vertex_id},
         "facts": {vertex: _facts(facts) for vertex, facts in snapshot.facts.items()},
@@ -206,12 +203,12 @@ def _query(query: QueryView) -> dict[str, Any]:
     }
 
 
-def _error(error: ErrorView) -> dict[str, Any]:
+def error_box(error: ErrorView) -> dict[str, Any]:
+    """Return a failure."""
     return {
         "message": printable.lines_visible(error.message),
         "where": printable.visible(error.where),
         "vertex": error.vertex_id,
-        "subtask": error.subtask,
         "traceback": printable.lines_visible(error.traceback),
     }
 

@@ -242,11 +242,11 @@ class FakeJob:
         lost = replace(first, state="FAILED", end_ms=first.start_ms, slot="executor 2:0", error="Executor lost")
         self.earlier = [lost]
         made[vertex, subtask] = replace(first, attempt=1, state="FAILED", error=reason)
-        title = self.view.view("job").node(vertex).title
+        title = next(node.title for node in self.view.view("job").nodes if node.id == vertex)
         parallelism = len(states[vertex])
         error = ErrorView(
             reason,
-            f"{title} ({subtask + 1}/{parallelism}), cell 3, line 5", vertex, subtask, 0,
+            f"{title} ({subtask + 1}/{parallelism}), cell 3, line 5", vertex,
             'File "cell 3", line 5, in to_minutes\n    return float(text)\nValueError: could not convert',
         )  # fmt: skip
         self.end(states, made, began, "FAILED", [error])

@@ -36,10 +36,10 @@ def make_view(kind: str = "job", wide: int = 4) -> GraphView:
         NodeView("v5", "sink", "Sink: by_line", (_line('by_line.write.csv("out/by_line")', "Insert", 8),), wide, "v5"),
     )  # fmt: skip
     edges = (
-        EdgeView("v1", "v3", "FORWARD", "PIPELINED_BOUNDED", "POINTWISE"),
-        EdgeView("v2", "v3", "BROADCAST", "BLOCKING", "ALL_TO_ALL"),
-        EdgeView("v3", "v4", "HASH", "BLOCKING", "ALL_TO_ALL"),
-        EdgeView("v3", "v5", "RANGE", "BLOCKING", "ALL_TO_ALL"),
+        EdgeView("v1", "v3", "FORWARD", "PIPELINED_BOUNDED"),
+        EdgeView("v2", "v3", "BROADCAST", "BLOCKING"),
+        EdgeView("v3", "v4", "HASH", "BLOCKING"),
+        EdgeView("v3", "v5", "RANGE", "BLOCKING"),
     )
     if kind == "execution":
         width = {node.id: node.parallelism for node in nodes}
