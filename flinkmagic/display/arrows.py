@@ -9,7 +9,7 @@ from flinkmagic.display.nodes import PAD, STRIPE
 from flinkmagic.display.placement import Box, Placement, Point, Route
 from flinkmagic.display.scene import Element, box, element, number, tooltip
 from flinkmagic.display.snapshot import EdgeView, GraphView
-from flinkmagic.display.subtasks import chip_center, chips
+from flinkmagic.display.subtasks import CHIPS_IN_ROW, chip_center
 
 TEXT = 10.5
 PILL_HEIGHT = 18.0
@@ -100,7 +100,7 @@ class Arrows:
 def port(parallelism: int, subtask: int, width: float) -> float:
     """Return how far from a node's left the lines of one subtask start."""
     left, inner = STRIPE + PAD, width - STRIPE - 2 * PAD
-    if chips(parallelism) and parallelism <= 8:
+    if parallelism <= CHIPS_IN_ROW:
         return left + chip_center(parallelism, subtask, inner)
     return left + inner * (subtask + 0.5) / parallelism
 

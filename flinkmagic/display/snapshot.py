@@ -14,7 +14,7 @@ from typing import Literal
 from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.findings import FindingsView
 from flinkmagic.display.measures import VertexMeasures
-from flinkmagic.display.palette import STATES
+from flinkmagic.display.palette import ATTENTION, STATES
 from flinkmagic.display.queries import QueryView
 
 GraphKind = Literal["stream", "job", "execution", "regions", "timeline", "findings"]
@@ -29,11 +29,6 @@ LEFT_OUT = "not run"
 """The badge of what is not part of a run of some of the sinks."""
 
 _CODE = {name: code for code, name in enumerate(STATE_NAMES)}
-_FINISHED = _CODE["FINISHED"]
-_SPEAKS = tuple(
-    _CODE[name] for name in ("FAILED", "CANCELING", "CANCELED", "RUNNING", "INITIALIZING", "DEPLOYING", "SCHEDULED")
-)
-
 _NOT_YET_RUNNING = ("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING")
 
 KIND_TITLES: dict[GraphKind, str] = {
@@ -60,11 +55,8 @@ def leading_state(states: bytes) -> str:
     """
     if not states:
         return "CREATED"
-    finished = states.count(_FINISHED)
-    if finished == len(states):
-        return "FINISHED"
-    speaker = next((STATE_NAMES[code] for code in _SPEAKS if code in states), "CREATED")
-    return "RUNNING" if finished and speaker in _NOT_YET_RUNNING else speaker
+    speaker = next(name for name in ATTENTION if _CODE[name] in states)
+    return "RUNNING" if _CODE["FINISHED"] in states and speaker in _NOT_YET_RUNNING else speaker
 
 
 @dataclass(frozen=True)

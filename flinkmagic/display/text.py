@@ -7,7 +7,7 @@ from typing import NamedTuple
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.costs import VertexCost
-from flinkmagic.display.snapshot import LEFT_OUT, STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
+from flinkmagic.display.snapshot import LEFT_OUT, EdgeView, GraphView, JobSnapshot, NodeView, state_counts
 
 _WIDTH = 110
 _BAR_WIDTH = 20
@@ -163,9 +163,7 @@ def _display_width(text: str) -> int:
 def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     states = snapshot.states.get(node.vertex_id, node.states)
     cost = snapshot.costs.get(node.vertex_id) or VertexCost(None)
-    words = [
-        f"{states.count(code):,} {palette.STATES[name].word}" for code, name in enumerate(STATE_NAMES) if code in states
-    ]
+    words = [f"{found:,} {palette.STATES[name].word}" for name, found in state_counts(states).items()]
     rows = ["–" if each is None else f"{each:,}" for each in (cost.rows_in, cost.rows_out)]
     return (
         printable.visible(node.title),

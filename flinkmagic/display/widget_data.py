@@ -22,6 +22,7 @@ from flinkmagic.display.snapshot import (
     NodeView,
     TaskView,
     leading_state,
+    state_counts,
 )
 
 MANY_NODES = 30
@@ -141,13 +142,12 @@ def _shares(counts: Mapping[str, int], total: int) -> list[list[Any]]:
 def _states(snapshot: JobSnapshot, box: NodeView) -> dict[str, Any]:
     # The subtasks of what is not part of the run are as they were compiled.
     states, cost = snapshot.states_of(box) or bytes(box.parallelism), snapshot.cost_of(box)
-    counts = {name: found for code, name in enumerate(STATE_NAMES) if (found := states.count(code))}
     return {
         "states": base64.b64encode(states).decode("ascii"),
         "lead": leading_state(states),
         "words": footer_text(states, box.parallelism),
         "cost": [] if cost is None else list(cost.words()),
-        "bar": _shares(counts, max(len(states), 1)),
+        "bar": _shares(state_counts(states), max(len(states), 1)),
     }
 
 
