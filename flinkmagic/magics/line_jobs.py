@@ -78,8 +78,7 @@ class LineJobs:
 
     def add(self, job: Job, number: int, location: SourceLocation) -> None:
         """Add the job of a line in the cell of that number."""
-        line = (location.called_from or location).line
-        known = LineJob(f"cell_{number}", f"cell {number}, line {line}", weakref.ref(job))
+        known = LineJob(f"cell_{number}", f"cell {number}, line {location.line_in_cell}", weakref.ref(job))
         with self._lock:
             self._jobs[_identity(job.details())] = known
             for key, one in list(self._jobs.items())[:-MOST_JOBS]:
@@ -88,10 +87,10 @@ class LineJobs:
 
     def add_work(self, work: CallWork, method: str, number: int, location: SourceLocation) -> None:
         """Add what Spark runs for an action of the cell of that number; it is forgotten when it is over."""
-        line = (location.called_from or location).line
+        name = f"{method}, cell {number}, line {location.line_in_cell}"
         with self._lock:
             self._works = [one for one in self._works if not one.work.wait(0)]
-            self._works.append(LineWork(f"cell_{number}", f"{method}, cell {number}, line {line}", work))
+            self._works.append(LineWork(f"cell_{number}", name, work))
 
     def keep_drawn(self, number: int, drawn: Mapping[int, Drawn]) -> None:
         """Keep what the lines of the cell of that number can be shown with, by their numbers."""

@@ -172,7 +172,7 @@ class SessionMode:
             import flinkmagic.magics.cell_card
             import flinkmagic.magics.live  # noqa: F401
 
-            say_other_python(spark)
+            say_other_python(spark.sparkContext)
             for name in ("SessionActions", "SessionWrite", "capture"):
                 getattr(session, name)
 
@@ -185,7 +185,7 @@ class SessionMode:
         from flinkmagic.magics.cell_card import CellCard
         from flinkmagic.magics.live import in_notebook
 
-        say_other_python(spark)
+        say_other_python(spark.sparkContext)
         if cell.card is None:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
         cell.recorded = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))

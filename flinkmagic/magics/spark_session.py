@@ -43,13 +43,9 @@ def cell_session(shell: InteractiveShell) -> SparkSession:
     return session
 
 
-def say_other_python(spark: SparkSession) -> None:
-    """Say once for each SparkContext that its workers run another Python, if they do."""
-    _other_python_said(spark.sparkContext)
-
-
 @kept_for_context
-def _other_python_said(sc: SparkContext) -> None:
+def say_other_python(sc: SparkContext) -> None:
+    """Say once for each SparkContext that its workers run another Python, if they do."""
     told = other_python(sc)
     if told is not None:
         print(lines_visible(told), file=sys.stderr)
