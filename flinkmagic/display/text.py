@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from flinkmagic import amounts
@@ -17,9 +18,9 @@ _NARROWEST = 18
 
 def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
     """Return `view` as a tree that begins at the sinks; what several of them read is written only once."""
-    lines = [_cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", width)]
+    lines = [printable.cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", width)]
     if view.summary:
-        lines.append(_cut(printable.visible(view.summary), width))
+        lines.append(printable.cut(printable.visible(view.summary), width))
     inputs: dict[str, list[EdgeView]] = {node.id: [] for node in view.nodes}
     consumed = set()
     for arrow in view.edges:
@@ -62,16 +63,16 @@ def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, ag
     by = f"{printable.visible(edge.label)} ← " if edge else ""
     title = printable.visible(node.title)
     if again:
-        return [_cut(f"{place.first}{by}[{number}] {title}", place.width - 12) + " (see above)"]
+        return [printable.cut(f"{place.first}{by}[{number}] {title}", place.width - 12) + " (see above)"]
     tail = " ".join([f"  ×{node.parallelism}", *(f"({printable.visible(badge)})" for badge in node.badges)])
     tail += _states(node)
     head = f"{place.first}{by}[{number}] {palette.ROLES[node.role].word}: "
-    lines = [head + _cut(title, max(place.width - len(head) - len(tail), 24)) + tail]
+    lines = [head + printable.cut(title, max(place.width - len(head) - len(tail), 24)) + tail]
     for operator in reversed(node.operators):
         is_told = operator is node.main_operator
         text = operator.subtitle if is_told else f"{operator.title}  {operator.subtitle}"
         if text:
-            lines.append(_cut(f"{place.rest}     {printable.visible(text)}", place.width))
+            lines.append(printable.cut(f"{place.rest}     {printable.visible(text)}", place.width))
     return lines
 
 
@@ -89,10 +90,6 @@ def _status(view: GraphView) -> str:
         return ""
     elapsed = f" after {amounts.duration(view.elapsed_ms)}" if view.elapsed_ms is not None else ""
     return f" · {palette.JOB_GLYPHS.get(view.status, '○')} {view.status}{elapsed}"
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def progress_line(snapshot: JobSnapshot) -> str:
@@ -130,15 +127,11 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
     """
     header = ("vertex", "tasks", "time", "rows in", "rows out", "bytes in", "bytes out")
     rows = [header, *(_row(node, snapshot) for node in snapshot.longest_first(view.nodes))]
-    others = [max(_display_width(row[column]) for row in rows) for column in range(1, len(header))]
+    others = _widths(rows)[1:]
     room = max(width - sum(others) - 2 * len(others), _NARROWEST)
-    rows = [(_cut(row[0], room), *row[1:]) for row in rows]
-    widths = [max(_display_width(row[column]) for row in rows) for column in range(len(header))]
-    lines = []
-    for row in rows:
-        padded = [text + " " * (wide - _display_width(text)) for text, wide in zip(row, widths, strict=True)]
-        lines.append("  ".join(padded).rstrip())
-    lines.insert(1, "  ".join("─" * wide for wide in widths))
+    rows = [(printable.cut(row[0], room), *row[1:]) for row in rows]
+    lines = aligned(rows)
+    lines.insert(1, "  ".join("─" * wide for wide in _widths(rows)))
     for error in snapshot.errors:
         lines.append(
             f"✗ {printable.visible(error.where)}{': ' if error.where else ''}{printable.visible(error.message)}"
@@ -147,12 +140,26 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
     return "\n".join(lines)
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines, with columns as wide as what stands in them."""
+    widths = _widths(rows)
+    lines = []
+    for row in rows:
+        padded = [text + " " * (wide - _display_width(text)) for text, wide in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return lines
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(_display_width, column)) for column in zip(*rows, strict=True)]
+
+
 def longest_line(view: GraphView, snapshot: JobSnapshot) -> str:
     """Return which vertices of a finished job took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
     if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
         return ""
     costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:_LONGEST]]
-    told = [f"{_cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
+    told = [f"{printable.cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
     return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
 
 

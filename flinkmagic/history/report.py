@@ -8,7 +8,8 @@ from pathlib import Path
 from flinkmagic.amounts import count, duration, moment
 from flinkmagic.display import palette, to_html
 from flinkmagic.display.document import document
-from flinkmagic.display.printable import lines_visible, visible, xml
+from flinkmagic.display.printable import cut, lines_visible, visible, xml
+from flinkmagic.display.text import aligned
 from flinkmagic.history.event_files import find_logs
 from flinkmagic.history.event_log import Application, read_application
 from flinkmagic.history.logged_run import LoggedRun, logged_runs
@@ -78,11 +79,7 @@ class History:
     def to_text(self) -> str:
         """Return a table of the jobs; then findings and critical path of those that are shown."""
         lines = [f"{self.app.name}: {self.heading}", *(f"! {note}" for note in self.notes)]
-        rows = [_COLUMNS, *self.rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-        lines += [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-        ]
+        lines += aligned([_COLUMNS, *self.rows()])
         for run in self.shown:
             lines += [
                 "",
@@ -153,8 +150,7 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 
 def _words(run: LoggedRun) -> str:
-    words = " ".join(run.description.split())
-    return words if len(words) <= MOST_WORDS else words[: MOST_WORDS - 1] + "…"
+    return cut(" ".join(run.description.split()), MOST_WORDS)
 
 
 def _text(text: str) -> str:
