@@ -112,7 +112,6 @@ class Application:
     stages: dict[int, LoggedStage] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What could not be read."""
-    bytes_read: int = 0
 
     def slots(self, begin_ms: float, end_ms: float) -> int:
         """Return how many tasks could run simultaneously at most between two times; 0 if it is not known."""
@@ -189,7 +188,6 @@ class _Reader:
             app.notes.append(f"{count(wrong, 'line')} could not be read as events")
         if not app.is_over:
             app.notes.append("the application had not ended when the log was last written")
-        app.bytes_read = log.bytes_read
         return app
 
     def _take(self, line: bytes) -> bool:

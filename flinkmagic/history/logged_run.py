@@ -79,8 +79,11 @@ class LoggedRun:
     @property
     def ended_ms(self) -> float:
         """When it ended; if the log does not say so, when the log does."""
-        known = [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
-        return max(self.app.last_ms if ended is None else ended for ended in known)
+        return max(self.app.last_ms if ended is None else ended for ended in self._ends)
+
+    @property
+    def _ends(self) -> list[float | None]:
+        return [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
 
     @property
     def elapsed_ms(self) -> float:
@@ -92,8 +95,7 @@ class LoggedRun:
         """FINISHED, FAILED, or RUNNING if the log ends before it does."""
         if self._errors:
             return "FAILED"
-        known = [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
-        return "RUNNING" if None in known else "FINISHED"
+        return "RUNNING" if None in self._ends else "FINISHED"
 
     @property
     def notes(self) -> list[str]:

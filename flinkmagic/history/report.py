@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flinkmagic.amounts import count, duration, moment
-from flinkmagic.display import palette, to_html
+from flinkmagic.display import palette
 from flinkmagic.display.document import document
-from flinkmagic.display.printable import cut, lines_visible, visible, xml
+from flinkmagic.display.page import escaped, section, to_html
+from flinkmagic.display.printable import cut, lines_visible
 from flinkmagic.display.text import aligned
 from flinkmagic.history.event_files import find_logs
 from flinkmagic.history.event_log import Application, read_application
@@ -90,8 +91,8 @@ class History:
 
     def to_html(self) -> str:
         """Return the same as HTML, with pictures."""
-        head = f'<h2 style="margin:16px 0 4px">{_text(self.app.name)}</h2><div>{_text(self.heading)}</div>'
-        notes = "".join(f"<div>⚠ {_text(note)}</div>" for note in self.notes)
+        head = f'<h2 style="margin:16px 0 4px">{escaped(self.app.name)}</h2><div>{escaped(self.heading)}</div>'
+        notes = "".join(f"<div>⚠ {escaped(note)}</div>" for note in self.notes)
         table = "".join(_row("td", row) for row in self.rows())
         table = f'<table style="border-collapse:collapse;margin:8px 0">{_row("th", _COLUMNS)}{table}</table>'
         return head + notes + table + "".join(map(_section, self.shown))
@@ -139,19 +140,13 @@ def _section(run: LoggedRun) -> str:
         snapshot=run.snapshot,
         notes=[*run.notes, *([str(path)] if path is not None else []), *notes],
     )
-    title = f"{run.name}: {duration(run.elapsed_ms)}, {_words(run)}"
-    heading = f'<summary style="cursor:pointer;padding:6px 0;font-weight:600">{_text(title)}</summary>'
-    return f"<details>{heading}{inside}</details>"
+    return section(f"{run.name}: {duration(run.elapsed_ms)}, {_words(run)}", inside)
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
-    inside = "".join(f'<{tag} style="{_CELL}">{_text(cell)}</{tag}>' for cell in cells)
+    inside = "".join(f'<{tag} style="{_CELL}">{escaped(cell)}</{tag}>' for cell in cells)
     return f"<tr>{inside}</tr>"
 
 
 def _words(run: LoggedRun) -> str:
     return cut(" ".join(run.description.split()), MOST_WORDS)
-
-
-def _text(text: str) -> str:
-    return xml(visible(text))
