@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
@@ -16,11 +15,11 @@ _LONGEST = 3
 _NARROWEST = 18
 
 
-def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
+def to_text(view: GraphView) -> str:
     """Return `view` as a tree that begins at the sinks; what several of them read is written only once."""
-    lines = [printable.cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", width)]
+    lines = [printable.cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", _WIDTH)]
     if view.summary:
-        lines.append(printable.cut(printable.visible(view.summary), width))
+        lines.append(printable.cut(printable.visible(view.summary), _WIDTH))
     inputs: dict[str, list[EdgeView]] = {node.id: [] for node in view.nodes}
     consumed = set()
     for arrow in view.edges:
@@ -35,11 +34,11 @@ def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
     for root in [*roots, *(node.id for node in view.nodes)]:
         if root in written:
             continue
-        stack: list[tuple[str, str, str, EdgeView | None]] = [(root, "", "", None)]
+        stack = [(root, "", "")]
         while stack:
-            node_id, first, rest, edge = stack.pop()
+            node_id, first, rest = stack.pop()
             again = node_id in written
-            lines += _entry(nodes[node_id], numbers[node_id], _Place(first, rest, width), edge, again)
+            lines += _entry(nodes[node_id], numbers[node_id], first, rest, again)
             if again:
                 continue
             written.add(node_id)
@@ -47,32 +46,25 @@ def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
             for index in reversed(range(len(below))):
                 last = index == len(below) - 1
                 branch, bar = ("└─ ", "   ") if last else ("├─ ", "│  ")
-                stack.append((below[index].source, rest + branch, rest + bar, below[index]))
+                by = f"{printable.visible(below[index].label)} ← "
+                stack.append((below[index].source, rest + branch + by, rest + bar))
     return "\n".join(lines)
 
 
-class _Place(NamedTuple):
-    """What comes before the first line of an entry and before its other lines, and how wide the terminal is."""
-
-    first: str
-    rest: str
-    width: int
-
-
-def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, again: bool) -> list[str]:
-    by = f"{printable.visible(edge.label)} ← " if edge else ""
+def _entry(node: NodeView, number: int, first: str, rest: str, again: bool) -> list[str]:
+    """Return the lines of a node; `first` comes before the first of them, `rest` before the others."""
     title = printable.visible(node.title)
     if again:
-        return [printable.cut(f"{place.first}{by}[{number}] {title}", place.width - 12) + " (see above)"]
+        return [printable.cut(f"{first}[{number}] {title}", _WIDTH - 12) + " (see above)"]
     tail = " ".join([f"  ×{node.parallelism}", *(f"({printable.visible(badge)})" for badge in node.badges)])
     tail += _states(node)
-    head = f"{place.first}{by}[{number}] {palette.ROLES[node.role].word}: "
-    lines = [head + printable.cut(title, max(place.width - len(head) - len(tail), 24)) + tail]
+    head = f"{first}[{number}] {palette.ROLES[node.role].word}: "
+    lines = [head + printable.cut(title, max(_WIDTH - len(head) - len(tail), 24)) + tail]
     for operator in reversed(node.operators):
         is_told = operator is node.main_operator
         text = operator.subtitle if is_told else f"{operator.title}  {operator.subtitle}"
         if text:
-            lines.append(printable.cut(f"{place.rest}     {printable.visible(text)}", place.width))
+            lines.append(printable.cut(f"{rest}     {printable.visible(text)}", _WIDTH))
     return lines
 
 

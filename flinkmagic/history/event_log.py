@@ -45,10 +45,8 @@ class LoggedStage:
     """The ids of its RDDs: stages that share them all compute the same."""
     scopes: tuple[str, ...] = ()
     """What made its RDDs, the first one first: ``parallelize``, ``WholeStageCodegen (1)``, ``Exchange``."""
-    submitted_ms: float | None = None
     metrics: dict[int, int] = field(default_factory=dict)
     """By their accumulators' ids what its SQL operators have measured, once it is over."""
-    failure: str = ""
     tasks: list[TaskRecord] = field(default_factory=list)
     """The attempts, without their vertex, in the order in which they ended; running ones last."""
 
@@ -308,15 +306,13 @@ class _Reader:
 
     def _stage_submitted(self, event: Event) -> None:
         info = event["Stage Info"]
-        stage = self._note_stage(info)
-        if stage.submitted_ms is None:
-            stage.submitted_ms = self._at(info.get("Submission Time") or self._app.last_ms)
+        self._note_stage(info)
+        self._at(info.get("Submission Time") or self._app.last_ms)
 
     def _stage_completed(self, event: Event) -> None:
         info = event["Stage Info"]
         stage = self._note_stage(info)
         self._at(info.get("Completion Time") or 0.0)
-        stage.failure = str(info.get("Failure Reason") or "")[:_ERROR_LENGTH]
         for one in info.get("Accumulables") or ():
             if one.get("Metadata") == "sql":
                 stage.metrics[int(one["ID"])] = int(one["Value"])

@@ -83,11 +83,14 @@ class CompileProgress:
 
     def _view(self) -> _NotebookText | _TerminalText:
         if self._shown is None:
-            if in_notebook():
-                self._shown = _NotebookBar() if self._widget else _NotebookText()
-            else:
-                self._shown = _TerminalText()
+            self._shown = _view(self._widget)
         return self._shown
+
+
+def _view(widget: bool) -> _NotebookText | _TerminalText:
+    if not in_notebook():
+        return _TerminalText()
+    return _NotebookBar() if widget else _NotebookText()
 
 
 class _NotebookText:

@@ -31,8 +31,8 @@ def cancelled(job: Job) -> str:
 def jobs_table(
     graphs: Sequence[CompiledGraph],
     submitted: Sequence[JobDetails],
-    place: Callable[[JobDetails], str | None] = lambda job: None,
-    recorded: Sequence[RecordedRun] = (),
+    place: Callable[[JobDetails], str | None],
+    recorded: Sequence[RecordedRun],
 ) -> str:
     """Return one line for each job that was submitted: name, run, status, time, tasks.
 

@@ -291,7 +291,7 @@ class FakeJob:
         )  # fmt: skip
         python = replace(
             skew, rule="python-functions", certainty="possible", cost="640 ms of slots lost", where="cell 3, line 4",
-            code='late = late.join(carriers, "carrier")', vertex_id=join.vertex_id, vertex=join.name,
+            code='late = late.join(carriers, "carrier")', vertex_id=join.vertex_id,
             what="Python functions take 640 ms of the stage's 1.1 s, for 3.0 K rows, row by row",
             operator="BatchEvalPython", estimate="measured: the time of Python workers", cure="F.upper(col)",
         )  # fmt: skip

@@ -60,7 +60,7 @@ def finding(vertex_id: str = "v3", **more: str) -> FindingView:
     known = {
         "rule": "skewed-partition", "certainty": "measured", "what": "partition 6 of 8 has most rows",
         "cost": "19.4 s of slots lost", "estimate": "measured: the time for which slots idled", "where": "line 5",
-        "code": f"x = {AGG}", "vertex": "Join", "operator": "HashAggregate", "cure": 'df.repartition("key", "other")',
+        "code": f"x = {AGG}", "operator": "HashAggregate", "cure": 'df.repartition("key", "other")',
     }  # fmt: skip
     return FindingView(vertex_id=vertex_id, **{**known, **more})
 
