@@ -279,7 +279,7 @@ class FakeJob:
             "skewed-partition", "measured",
             "partition 4 of 4 has 31.2 times as much as the others: its task took 7.1 s, the median 420 ms",
             "19.4 s of slots lost", "measured: the time for which slots idled after the vertex's other tasks",
-            "cell 3, line 6", f"by_line = {NAME}.orderBy(F.desc(\"count\"))", counts.vertex_id, counts.name,
+            "cell 3, line 6", f"by_line = {NAME}.orderBy(F.desc(\"count\"))", counts.vertex_id,
             "HashAggregate",
             'df.groupBy("key", (F.rand() * 8).cast("int").alias("salt")).agg(...).groupBy("key").agg(...)',
         )  # fmt: skip
