@@ -39,7 +39,7 @@ def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = Fa
     `heading` adds title, legend and background; `far_titles` adds to each node the large words that the widget shows
     instead of the small ones when the graph is zoomed out.
     """
-    nodes = _measured(view)
+    nodes = [measure(node, with_subtasks=view.kind in ("execution", "regions")) for node in view.nodes]
     placement = place(_request(view, nodes))
     top = HEADING if heading else 0.0
     content = moved(MARGIN, MARGIN + top, class_="fm-content")
@@ -94,11 +94,6 @@ def _root(view: GraphView, width: float, height: float, hint: Element | None = N
         width=width, height=height, font_family=palette.SANS, role="img", class_="flinkmagic",
         aria_label=f"{view.title} of {view.name}: {view.summary}",
     )  # fmt: skip
-
-
-def _measured(view: GraphView) -> list[MeasuredNode]:
-    subtasks = view.kind in ("execution", "regions")
-    return [measure(node, with_subtasks=subtasks, title_only=subtasks) for node in view.nodes]
 
 
 def _request(view: GraphView, nodes: list[MeasuredNode]) -> LayoutRequest:

@@ -15,6 +15,7 @@ from flinkmagic.display.nodes import BAR_ORDER, MARK_WIDTH, footer_text
 from flinkmagic.display.picture import draw_picture
 from flinkmagic.display.queries import QueryView
 from flinkmagic.display.snapshot import (
+    KIND_TITLES,
     STATE_NAMES,
     ErrorView,
     GraphView,
@@ -39,6 +40,7 @@ def about(job: GraphView, collapsed: GraphView | None) -> dict[str, Any]:
     return {
         "name": printable.visible(job.name),
         "look": _look(),
+        "tabs": list(KIND_TITLES.items()),
         "vertices": {node.vertex_id: _vertex(node) for node in job.nodes},
         "order": [node.vertex_id for node in job.nodes],
         "edges": [[edge.source, edge.target] for edge in job.edges],

@@ -26,7 +26,7 @@ Event = Mapping[str, Any]
 _SQL = "org.apache.spark.sql.execution.ui."
 _EVENT = b'{"Event":"'
 _EXECUTION_ID = re.compile(rb'"executionId":(\d+)')
-_WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 """What an event raises that is not made as Spark makes it."""
 _END_OF_TIME_MS = 1e13
 """No event is of a later time, in the year 2286; a simulation would not come to an end."""
@@ -87,7 +87,7 @@ class LoggedExecution:
             return None
         try:
             return json.loads(self.plan if self.plan.startswith(b"{") else zlib.decompress(self.plan))
-        except _WRONG:
+        except WRONG:
             return None
 
 
@@ -172,7 +172,7 @@ class _Reader:
         for line in log.lines():
             try:
                 known += self._take(line)
-            except _WRONG:
+            except WRONG:
                 wrong += 1
         if not known:
             raise NoEventLogError(log.files[0])

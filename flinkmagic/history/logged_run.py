@@ -29,7 +29,7 @@ from flinkmagic.graph.transformations import (
     Transformation,
     TwoInputTransformation,
 )
-from flinkmagic.history.event_log import Application, LoggedExecution, LoggedJob, LoggedStage
+from flinkmagic.history.event_log import WRONG, Application, LoggedExecution, LoggedJob, LoggedStage
 from flinkmagic.history.logged_plan import LoggedPlan, read_plan
 from flinkmagic.history.vertices import LoggedVertex, vertices_of
 from flinkmagic.planning.operator_labels import spark_text
@@ -272,7 +272,7 @@ def _plan_of(execution: LoggedExecution, measured: Sequence[AbstractSet[int]]) -
         return None
     try:
         plan = read_plan(event["sparkPlanInfo"], measured)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+    except WRONG:
         return None
     return plan if len(plan.accumulators) <= _MOST_OPERATORS else None
 
