@@ -5,19 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import traitlets
 
 from flinkmagic.display import widget_data
 from flinkmagic.display.collapse import LARGE, collapse
-from flinkmagic.display.placed_widget import PlacedWidget
+from flinkmagic.display.placed_widget import PlacedWidget, static
 from flinkmagic.display.snapshot import KIND_TITLES, ErrorView, GraphKind, GraphView, JobSnapshot, NodeView
 from flinkmagic.errors.base import FlinkMagicError
 
-_STATIC = Path(__file__).with_name("static")
-_SCRIPTS = ("dom", "tasks", "graph", "findings", "details", "timeline", "slots", "view", "places")
 _TASK_BYTES_PER_SECOND = 250_000
 """Jupyter drops messages of a kernel that sends more than 1 MB a second; tasks are sent at most this fast."""
 
@@ -49,8 +46,10 @@ class JobView(PlacedWidget):
         Id of the selected job vertex, or the empty string.
     """
 
-    _esm = "\n".join((_STATIC / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
-    _css = (_STATIC / "view.css").read_text(encoding="utf-8")
+    _esm = static(
+        "dom.js", "tasks.js", "graph.js", "findings.js", "details.js", "timeline.js", "slots.js", "view.js", "places.js"
+    )
+    _css = static("view.css")
 
     tab = traitlets.Enum([*KIND_TITLES], "job").tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
