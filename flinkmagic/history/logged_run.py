@@ -146,7 +146,7 @@ class LoggedRun:
     def _graphs(self) -> tuple[StreamGraph, JobGraph, list[tuple[JobVertex, LoggedVertex]]]:
         """Its graphs, and the vertices of the job graph with those of the log, producers before consumers."""
         vertices = self._vertices[0]
-        tails = _Transformations(self.name, vertices).tails
+        tails = _transformations(vertices)
         environment = StreamExecutionEnvironment(
             self.name, RuntimeExecutionMode.BATCH, upper_bound_max_parallelism=1 << 31
         )
@@ -282,32 +282,30 @@ def _root(app: Application, execution: LoggedExecution) -> int:
     return execution.root if execution.root in app.executions else execution.id
 
 
-class _Transformations:
-    """Makes the transformations of a job's vertices."""
-
-    def __init__(self, name: str, vertices: list[LoggedVertex]) -> None:
-        self._made: dict[int, Transformation] = {}
-        """By the vertex what its last operator makes, on its way to those that read it."""
-        read = {id(producer) for vertex in vertices for producer, _, _ in vertex.reads}
-        self.tails = [self._vertex(vertex, is_last=id(vertex) not in read) for vertex in vertices]
-        """The last operator of each."""
-
-    def _vertex(self, vertex: LoggedVertex, *, is_last: bool) -> Transformation:
+def _transformations(vertices: list[LoggedVertex]) -> list[Transformation]:
+    """Return the last operator of each vertex."""
+    read = {id(producer) for vertex in vertices for producer, _, _ in vertex.reads}
+    # By the vertex what its last operator makes, on its way to those that read it.
+    passed_on: dict[int, Transformation] = {}
+    tails = []
+    for vertex in vertices:
         tasks = max(1, len({task.subtask for task in vertex.tasks}))
         made: dict[int, Transformation] = {}
         for node in vertex.operators:
             inputs = [made[child.number] for child in node.children if child.number in made]
-            inputs += [self._made[id(producer)] for producer, _, reader in vertex.reads if reader == node.number]
+            inputs += [passed_on[id(producer)] for producer, _, reader in vertex.reads if reader == node.number]
             made[node.number] = tail = _operator(node, inputs, tasks)
-        if is_last:
-            above = vertex.above
-            metadata = {} if above is None else _metadata(above)
-            title = "result" if above is None else _written(above)
-            tail = SinkTransformation(
-                tail, title, parallelism=tasks, metadata={**metadata, "name": title, "role": "sink"}
-            )
-        self._made[id(vertex)] = PartitionTransformation(tail, vertex.partitioner, StreamExchangeMode.BATCH)
-        return tail
+        if id(vertex) not in read:
+            tail = _sink(tail, vertex.above, tasks)
+        passed_on[id(vertex)] = PartitionTransformation(tail, vertex.partitioner, StreamExchangeMode.BATCH)
+        tails.append(tail)
+    return tails
+
+
+def _sink(rows: Transformation, command: PlanNode | None, tasks: int) -> Transformation:
+    metadata = {} if command is None else _metadata(command)
+    title = "result" if command is None else _written(command)
+    return SinkTransformation(rows, title, parallelism=tasks, metadata={**metadata, "name": title, "role": "sink"})
 
 
 def _operator(node: PlanNode, inputs: list[Transformation], tasks: int) -> Transformation:

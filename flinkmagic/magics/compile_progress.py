@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 
 from IPython.display import DisplayHandle
 
@@ -46,9 +45,7 @@ class CompileProgress:
     def __enter__(self) -> CompileProgress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         if self._shown is not None:
             self._shown.close()
             self._shown = None
