@@ -82,13 +82,10 @@ class LoggedExecution:
     driver_metrics: dict[int, int] = field(default_factory=dict)
 
     def plan_event(self) -> Event | None:
-        """Return the last event that has the plan."""
+        """Return the last event that has the plan; raise one of `WRONG` if it is not made as Spark makes it."""
         if not self.plan:
             return None
-        try:
-            return json.loads(self.plan if self.plan.startswith(b"{") else zlib.decompress(self.plan))
-        except WRONG:
-            return None
+        return json.loads(self.plan if self.plan.startswith(b"{") else zlib.decompress(self.plan))
 
 
 @dataclass

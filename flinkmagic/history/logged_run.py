@@ -267,10 +267,10 @@ def logged_runs(app: Application) -> list[LoggedRun]:
 
 def _plan_of(execution: LoggedExecution, measured: Sequence[AbstractSet[int]]) -> LoggedPlan | None:
     """Return the plan of an execution; None if the log has none that can be read, or one of thousands of operators."""
-    event = execution.plan_event()
-    if event is None:
-        return None
     try:
+        event = execution.plan_event()
+        if event is None:
+            return None
         plan = read_plan(event["sparkPlanInfo"], measured)
     except WRONG:
         return None

@@ -10,6 +10,7 @@ class JobView {
     this.model = model;
     this.about = model.get("_about");
     this.look = this.about.look;
+    this.frame = model.get("_frame");
     this.tasks = new TaskTable(model.get("_tasks"));
     this.collapsed = Boolean(this.about.collapsible);
     const shared = { about: this.about, look: this.look, onSelect: (...args) => this.select(...args) };
@@ -149,7 +150,7 @@ class JobView {
     this.collapse.setAttribute("aria-pressed", String(this.collapsed));
     if (tab === "timeline") {
       replaceChildren(this.stage, this.timeline.root);
-      return this.timeline.update(this.frame ?? this.model.get("_frame"), this.tasks);
+      return this.timeline.update(this.frame, this.tasks);
     }
     if (tab === "findings") return replaceChildren(this.stage, this.findings.root);
     const pane = this.graphs[tab];
@@ -161,10 +162,10 @@ class JobView {
     if (this.stage.firstChild !== pane.root) replaceChildren(this.stage, pane.root, tab === "regions" ? this.slots.root : null);
     this.heighten(picture);
     pane.show(picture);
-    pane.paint(this.frame ?? this.model.get("_frame"));
+    pane.paint(this.frame);
     pane.markFound(this.findings.byVertex);
     pane.mark(this.model.get("selected"));
-    if (tab === "regions") this.slots.update(this.frame ?? this.model.get("_frame"), this.tasks);
+    if (tab === "regions") this.slots.update(this.frame, this.tasks);
   }
 
   /** Give the stage the height that the drawing needs, within reason; the reader's own choice (dragging) stays. */
