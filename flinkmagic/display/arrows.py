@@ -13,8 +13,6 @@ from flinkmagic.display.subtasks import CHIPS_IN_ROW, chip_center
 
 TEXT = 10.5
 PILL_HEIGHT = 18.0
-MAX_LINES = 256
-"""An edge between subtasks is drawn line by line up to this many lines."""
 
 
 def label_size(edge: EdgeView) -> Point:
@@ -67,7 +65,7 @@ class Arrows:
         """Return lines between subtasks, from one node's foot to another's head; None if a third is in the way."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         start_y, end_y = source.y + source.height, target.y
-        if not edge.pairs or end_y <= start_y or len(edge.pairs) > MAX_LINES or self._in_the_way(source, target):
+        if not edge.pairs or end_y <= start_y or self._in_the_way(source, target):
             return None
         producers, consumers = self._width[edge.source], self._width[edge.target]
         middle = (start_y + end_y) / 2

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from flinkmagic.display.execution_views import MAX_PAIRS
 from flinkmagic.display.findings import FindingsView, FindingView
 from flinkmagic.display.snapshot import EdgeView, GraphView, JobSnapshot, NodeView, OperatorLine
 from tests.display.states import state_codes
@@ -48,7 +49,7 @@ def make_view(kind: str = "job", wide: int = 4) -> GraphView:
                 edge,
                 pairs=tuple((i, i) for i in range(4)) if edge.partitioner == "FORWARD" else tuple(
                     (i, j) for i in range(width[edge.source]) for j in range(width[edge.target])
-                ),
+                ) if width[edge.source] * width[edge.target] <= MAX_PAIRS else None,
             )
             for edge in edges
         )  # fmt: skip
