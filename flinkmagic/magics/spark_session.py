@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import SparkConnectSessionError
 from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.java import is_stopped
 from flinkmagic.local_spark import local_session, other_python
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
 
 def cell_session(shell: InteractiveShell) -> SparkSession:
@@ -59,10 +61,6 @@ def running_session(shell: InteractiveShell) -> SparkSession | None:
     SparkConnectSessionError
         If `spark` is a Spark Connect session.
     """
-    from pyspark.sql import SparkSession
-
-    from flinkmagic.jvm.java import is_stopped
-
     named = shell.user_ns.get("spark")
     if type(named).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError()
