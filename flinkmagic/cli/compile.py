@@ -62,12 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise NoTopologyFileError
     if arguments.out is None and len(topologies) > 1:
         raise SeveralTopologiesError(len(topologies))
-    render = _renderer(arguments.view, arguments.format or "text")
     suffix = _SUFFIXES.get(arguments.format, arguments.format or "txt") if arguments.view else "json"
     failures = 0
     for path, relative in topologies:
         try:
-            rendered = render(compile_topology(_read(path)))
+            rendered = _render(compile_topology(_read(path)), arguments.view, arguments.format or "text")
         except UserError as error:
             print(f"{path}: {error}", file=sys.stderr)
             failures += 1
@@ -111,13 +110,10 @@ def _read(path: Path) -> str:
         raise TopologyError("", f"cannot be read: {error.strerror}") from None
 
 
-def _renderer(view: str | None, form: str) -> Callable[[Compilation], str]:
+def _render(compilation: Compilation, view: str | None, form: str) -> str:
+    """Return one graph as it is to be shown, or all of them as data."""
     if view is None:
-        return lambda compilation: json.dumps(_answer(compilation), indent=1, ensure_ascii=False)
-    return lambda compilation: _draw(compilation, view, form)
-
-
-def _draw(compilation: Compilation, view: str, form: str) -> str:
+        return json.dumps(_answer(compilation), indent=1, ensure_ascii=False)
     from flinkmagic import display
     from flinkmagic.display import execution_views, views
 

@@ -9,12 +9,10 @@ from flinkmagic.display.nodes import PAD, STRIPE
 from flinkmagic.display.placement import Box, Placement, Point, Route
 from flinkmagic.display.scene import Element, box, element, number, tooltip
 from flinkmagic.display.snapshot import EdgeView, GraphView
-from flinkmagic.display.subtasks import chip_center, chips
+from flinkmagic.display.subtasks import CHIPS_IN_ROW, chip_center
 
 TEXT = 10.5
 PILL_HEIGHT = 18.0
-MAX_LINES = 256
-"""An edge between subtasks is drawn line by line up to this many lines."""
 
 
 def label_size(edge: EdgeView) -> Point:
@@ -67,7 +65,7 @@ class Arrows:
         """Return lines between subtasks, from one node's foot to another's head; None if a third is in the way."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         start_y, end_y = source.y + source.height, target.y
-        if not edge.pairs or end_y <= start_y or len(edge.pairs) > MAX_LINES or self._in_the_way(source, target):
+        if not edge.pairs or end_y <= start_y or self._in_the_way(source, target):
             return None
         producers, consumers = self._width[edge.source], self._width[edge.target]
         middle = (start_y + end_y) / 2
@@ -100,7 +98,7 @@ class Arrows:
 def port(parallelism: int, subtask: int, width: float) -> float:
     """Return how far from a node's left the lines of one subtask start."""
     left, inner = STRIPE + PAD, width - STRIPE - 2 * PAD
-    if chips(parallelism) and parallelism <= 8:
+    if parallelism <= CHIPS_IN_ROW:
         return left + chip_center(parallelism, subtask, inner)
     return left + inner * (subtask + 0.5) / parallelism
 

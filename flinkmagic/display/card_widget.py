@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import traitlets
 
 from flinkmagic.display import printable
 from flinkmagic.display.card import CardLine
-from flinkmagic.display.placed_widget import PlacedWidget
-
-_STATIC = Path(__file__).with_name("static")
+from flinkmagic.display.placed_widget import PlacedWidget, static
 
 
 class CardWidget(PlacedWidget):
@@ -24,8 +21,8 @@ class CardWidget(PlacedWidget):
         Called with the id of a line that is to be opened, or whose job is to be cancelled.
     """
 
-    _esm = "\n".join((_STATIC / f"{name}.js").read_text(encoding="utf-8") for name in ("dom", "card", "places"))
-    _css = "\n".join((_STATIC / f"{name}.css").read_text(encoding="utf-8") for name in ("view", "card"))
+    _esm = static("dom.js", "card.js", "places.js")
+    _css = static("view.css", "card.css")
 
     _rows: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
 

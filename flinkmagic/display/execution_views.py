@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from flinkmagic import amounts
-from flinkmagic.display.snapshot import ClusterView, EdgeView, GraphView, NodeView
+from flinkmagic.display.snapshot import ClusterView, GraphView, NodeView
 from flinkmagic.display.views import job_edge, vertex_nodes
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
@@ -31,7 +31,7 @@ def execution_view(graph: AccessExecutionGraph) -> GraphView:
     all of them.
     """
     nodes = _nodes(graph)
-    edges = tuple(_edge(connection) for connection in graph.connections)
+    edges = tuple(replace(job_edge(one.job_edge), pairs=_pairs(one)) for one in graph.connections)
     summary = (
         f"{amounts.count(graph.n_vertices, 'execution vertex', 'execution vertices')} of "
         f"{amounts.count(len(nodes), 'job vertex', 'job vertices')}, "
@@ -50,7 +50,7 @@ def regions_view(graph: AccessExecutionGraph) -> GraphView:
     counts = graph.pipelined_regions.count
     groups = len({vertex.job_vertex.slot_sharing_group.name for vertex in graph.job_vertices})
     summary = f"{amounts.count(counts, 'pipelined region')}, {amounts.count(groups, 'slot sharing group')}"
-    edges = tuple(replace(_edge(connection), pairs=None) for connection in graph.connections)
+    edges = tuple(job_edge(connection.job_edge) for connection in graph.connections)
     return GraphView("regions", graph.job_graph.name, _nodes(graph), edges, clusters, summary)
 
 
@@ -60,10 +60,6 @@ def _nodes(graph: AccessExecutionGraph) -> tuple[NodeView, ...]:
     return tuple(
         replace(node, parallelism=width[node.id], states=states[node.id]) for node in vertex_nodes(graph.job_graph)
     )
-
-
-def _edge(connection: Connection) -> EdgeView:
-    return replace(job_edge(connection.job_edge), pairs=_pairs(connection))
 
 
 def _pairs(connection: Connection) -> tuple[tuple[int, int], ...] | None:

@@ -20,7 +20,6 @@ class FindingView:
     """The cell and the line, else the vertex."""
     code: str
     vertex_id: str
-    vertex: str
     operator: str
     cure: str
     """Code to copy."""

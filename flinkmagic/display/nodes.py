@@ -58,10 +58,10 @@ class MeasuredNode:
     with_subtasks: bool
 
 
-def measure(node: NodeView, *, with_subtasks: bool = False, title_only: bool = False) -> MeasuredNode:
-    """Choose the lines of a node and its size."""
+def measure(node: NodeView, *, with_subtasks: bool = False) -> MeasuredNode:
+    """Choose the lines of a node and its size; of its operators only one is shown beside its subtasks."""
     lines: Sequence[OperatorLine] = node.operators or (OperatorLine(operator=node.name),)
-    if title_only:
+    if with_subtasks:
         lines = [_summary_line(node)]
     rows = _rows(lines)
     text = max(MIN_TEXT, _header_width(node), *(row.width for row in rows))

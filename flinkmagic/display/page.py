@@ -94,15 +94,12 @@ SMALLEST_SCALE = 0.7
 """Pictures shrink to the available width, but not below this scale: their smallest words would be unreadable."""
 
 
-def image(view: GraphView) -> str:
-    """Return the picture of `view` as an <img> element with a data URI."""
-    return _embedded(draw_picture(view), f"{view.title} of {view.name}. {view.summary}")
-
-
-def _embedded(drawn: Picture, words: str) -> str:
+def _image(drawn: Picture, words: str) -> str:
+    """Return a picture as an <img> element with a data URI, which can be scrolled."""
     data = base64.b64encode(drawn.root.to_svg().encode("utf-8")).decode("ascii")
     style = f"max-width:max(100%,{SMALLEST_SCALE * drawn.width:.0f}px);height:auto;display:block"
-    return f'<img alt="{escaped(words)}" src="data:image/svg+xml;base64,{data}" style="{style}"/>'
+    image = f'<img alt="{escaped(words)}" src="data:image/svg+xml;base64,{data}" style="{style}"/>'
+    return f'<div style="overflow-x:auto;padding:6px 0">{image}</div>'
 
 
 def mime_bundle(
@@ -148,7 +145,7 @@ def _pictures(views: Sequence[GraphView]) -> list[str]:
 def _picture(view: GraphView) -> str:
     if len(view.nodes) > MAX_BOXES:
         return f"<div>{escaped(view.summary)}: too many for a picture that is kept in a notebook.</div>"
-    return _scrolled(image(view))
+    return _image(draw_picture(view), f"{view.title} of {view.name}. {view.summary}")
 
 
 def _timeline(views: GraphView | Sequence[GraphView], snapshot: JobSnapshot | None) -> Iterator[tuple[GraphKind, str]]:
@@ -161,11 +158,7 @@ def _timeline(views: GraphView | Sequence[GraphView], snapshot: JobSnapshot | No
         told = amounts.count(len(snapshot.tasks), "task attempt")
         yield "timeline", f"<div>{told}: too many for a picture that is kept in a notebook.</div>"
     else:
-        yield "timeline", _scrolled(_embedded(drawn, f"{KIND_TITLES['timeline']} of {job.name}"))
-
-
-def _scrolled(picture: str) -> str:
-    return f'<div style="overflow-x:auto;padding:6px 0">{picture}</div>'
+        yield "timeline", _image(drawn, f"{KIND_TITLES['timeline']} of {job.name}")
 
 
 def _queries(snapshot: JobSnapshot) -> list[str]:

@@ -83,7 +83,7 @@ ATTENTION = (
     "CREATED",
     "FINISHED",
 )
-"""States by how much readers want to know of them."""
+"""States by how much readers want to know of them: the first that occurs speaks for several subtasks."""
 
 JOB_GLYPHS: dict[str, str] = {
     "INITIALIZING": "○", "CREATED": "○", "RUNNING": "▶", "FAILING": "✗", "FAILED": "✗", "CANCELLING": "◌",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flinkmagic import amounts
@@ -21,12 +21,11 @@ LEGEND = 30.0
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished drawing and the positions of its boxes (for the widget)."""
+    """A finished drawing."""
 
     root: Element
     width: float
     height: float
-    boxes: dict[str, Box]
 
 
 def to_svg(view: GraphView) -> str:
@@ -40,11 +39,10 @@ def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = Fa
     `heading` adds title, legend and background; `far_titles` adds to each node the large words that the widget shows
     instead of the small ones when the graph is zoomed out.
     """
-    nodes = _measured(view)
+    nodes = [measure(node, with_subtasks=view.kind in ("execution", "regions")) for node in view.nodes]
     placement = place(_request(view, nodes))
     top = HEADING if heading else 0.0
     content = moved(MARGIN, MARGIN + top, class_="fm-content")
-    by_id = {node.id: placed for node, placed in zip(view.nodes, placement.nodes, strict=True)}
     content.add(*(_draw_cluster(c, b) for c, b in zip(view.clusters, placement.clusters, strict=True)))
     arrows = Arrows(view, placement)
     content.add(*arrows.lines())
@@ -60,19 +58,12 @@ def draw_picture(view: GraphView, *, heading: bool = True, far_titles: bool = Fa
         present = [name for code, name in enumerate(STATE_NAMES) if any(code in node.states for node in view.nodes)]
         width = max(placement.width + 2 * MARGIN, _heading_width(view))
         content.attributes["transform"] = f"translate({number((width - placement.width) / 2)} {number(MARGIN + top)})"
-        return framed(view, content, width, placement.height, present, by_id)
+        return framed(view, content, width, placement.height, present)
     width, height = placement.width + 2 * MARGIN, placement.height + 2 * MARGIN
-    return Picture(_root(view, width, height).add(content), width, height, by_id)
+    return Picture(_root(view, width, height).add(content), width, height)
 
 
-def framed(
-    view: GraphView,
-    content: Element,
-    width: float,
-    height: float,
-    states: Sequence[str],
-    boxes: Mapping[str, Box] | None = None,
-) -> Picture:
+def framed(view: GraphView, content: Element, width: float, height: float, states: Sequence[str]) -> Picture:
     """Put a drawing, which is `height` high without its margins, under a heading and over the signs of its states."""
     legend = _legend(states, MARGIN, height + MARGIN + HEADING + 12)
     total = height + 2 * MARGIN + HEADING + (LEGEND if legend else 0.0)
@@ -92,7 +83,7 @@ def framed(
         legend,
         content,
     )
-    return Picture(root, width, total, dict(boxes or {}))
+    return Picture(root, width, total)
 
 
 def _root(view: GraphView, width: float, height: float, hint: Element | None = None) -> Element:
@@ -103,11 +94,6 @@ def _root(view: GraphView, width: float, height: float, hint: Element | None = N
         width=width, height=height, font_family=palette.SANS, role="img", class_="flinkmagic",
         aria_label=f"{view.title} of {view.name}: {view.summary}",
     )  # fmt: skip
-
-
-def _measured(view: GraphView) -> list[MeasuredNode]:
-    subtasks = view.kind in ("execution", "regions")
-    return [measure(node, with_subtasks=subtasks, title_only=subtasks) for node in view.nodes]
 
 
 def _request(view: GraphView, nodes: list[MeasuredNode]) -> LayoutRequest:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
 from flinkmagic.display import printable
+
+
+def static(*names: str) -> str:
+    """Return files of ``static/`` as one."""
+    folder = Path(__file__).with_name("static")
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 class PlacedWidget(anywidget.AnyWidget):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 Point = tuple[float, float]
 
+_NODE_GAP = 34.0
+
 
 @dataclass(frozen=True)
 class Box:
@@ -57,15 +59,12 @@ class LayoutRequest:
     sizes: tuple[tuple[float, float], ...]
     edges: tuple[tuple[int, int, float, float], ...]
     clusters: tuple[tuple[float, float, tuple[int, ...]], ...] = ()
-    horizontal: bool = False
     rank_gap: float = 30.0
-    node_gap: float = 34.0
 
     def to_dot(self) -> str:
         """Return the request in DOT, for `place`."""
-        direction = "LR" if self.horizontal else "TB"
         lines = [
-            f"digraph {{ rankdir={direction}; nodesep={self.node_gap / 72:.3f}; ranksep={self.rank_gap / 72:.3f};",
+            f"digraph {{ rankdir=TB; nodesep={_NODE_GAP / 72:.3f}; ranksep={self.rank_gap / 72:.3f};",
             'node [shape=box, fixedsize=true, label=""]; edge [arrowsize=0.6];',
         ]
         for index, (width, height) in enumerate(self.sizes):

@@ -64,10 +64,6 @@ class Element:
         children = [lines_visible(child) if isinstance(child, str) else child.to_json() for child in self.children]
         return [self.tag, {name: lines_visible(value) for name, value in self.attributes.items()}, children]
 
-    def count(self) -> int:
-        """Return how many elements the tree has."""
-        return 1 + sum(child.count() for child in self.children if isinstance(child, Element))
-
 
 def number(value: float) -> str:
     """Return a coordinate with at most one decimal."""
@@ -77,14 +73,11 @@ def number(value: float) -> str:
 def element(tag: str, *children: Element | str | None, **attributes: Any) -> Element:
     """Make an element: ``stroke_width=2`` becomes ``stroke-width="2"``, ``class_`` becomes ``class``."""
     named = {
-        _ATTRIBUTE_NAMES.get(name, name.replace("_", "-")): number(value) if isinstance(value, int | float) else value
+        name.removesuffix("_").replace("_", "-"): number(value) if isinstance(value, int | float) else value
         for name, value in attributes.items()
         if value is not None
     }
     return Element(tag, named).add(*children)
-
-
-_ATTRIBUTE_NAMES = {"class_": "class", "viewBox": "viewBox"}
 
 
 def box(x: float, y: float, width: float, height: float, **attributes: Any) -> Element:

@@ -14,7 +14,7 @@ from typing import Literal
 from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.findings import FindingsView
 from flinkmagic.display.measures import VertexMeasures
-from flinkmagic.display.palette import STATES
+from flinkmagic.display.palette import ATTENTION, STATES
 from flinkmagic.display.queries import QueryView
 
 GraphKind = Literal["stream", "job", "execution", "regions", "timeline", "findings"]
@@ -29,11 +29,6 @@ LEFT_OUT = "not run"
 """The badge of what is not part of a run of some of the sinks."""
 
 _CODE = {name: code for code, name in enumerate(STATE_NAMES)}
-_FINISHED = _CODE["FINISHED"]
-_SPEAKS = tuple(
-    _CODE[name] for name in ("FAILED", "CANCELING", "CANCELED", "RUNNING", "INITIALIZING", "DEPLOYING", "SCHEDULED")
-)
-
 _NOT_YET_RUNNING = ("CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING")
 
 KIND_TITLES: dict[GraphKind, str] = {
@@ -60,11 +55,8 @@ def leading_state(states: bytes) -> str:
     """
     if not states:
         return "CREATED"
-    finished = states.count(_FINISHED)
-    if finished == len(states):
-        return "FINISHED"
-    speaker = next((STATE_NAMES[code] for code in _SPEAKS if code in states), "CREATED")
-    return "RUNNING" if finished and speaker in _NOT_YET_RUNNING else speaker
+    speaker = next(name for name in ATTENTION if _CODE[name] in states)
+    return "RUNNING" if _CODE["FINISHED"] in states and speaker in _NOT_YET_RUNNING else speaker
 
 
 @dataclass(frozen=True)
@@ -120,7 +112,6 @@ class NodeView:
     vertex_id: str = ""
     """The job vertex whose subtasks run this node: their states paint it. Empty: none is known."""
     badges: tuple[str, ...] = ()
-    cluster: str | None = None
     states: bytes = b""
     facts: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
@@ -158,8 +149,6 @@ class EdgeView:
     target: str
     partitioner: str
     result_type: str = ""
-    pattern: str = ""
-    """POINTWISE or ALL_TO_ALL, if known."""
     chained: bool = False
     """Whether both ends run in one job vertex."""
     pairs: tuple[tuple[int, int], ...] | None = None
@@ -210,8 +199,6 @@ class ErrorView:
     message: str
     where: str = ""
     vertex_id: str = ""
-    subtask: int | None = None
-    attempt: int | None = None
     traceback: str = ""
 
 
@@ -305,13 +292,6 @@ class GraphView:
     @property
     def title(self) -> str:
         return KIND_TITLES[self.kind]
-
-    def node(self, node_id: str) -> NodeView:
-        """Return the box with that id."""
-        for node in self.nodes:
-            if node.id == node_id:
-                return node
-        raise KeyError(node_id)
 
     def paint(self, snapshot: JobSnapshot) -> GraphView:
         """Return this view with the states, the status and the elapsed time of `snapshot`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.costs import VertexCost
-from flinkmagic.display.snapshot import LEFT_OUT, STATE_NAMES, EdgeView, GraphView, JobSnapshot, NodeView
+from flinkmagic.display.printable import cut
+from flinkmagic.display.snapshot import LEFT_OUT, EdgeView, GraphView, JobSnapshot, NodeView, state_counts
 
 _WIDTH = 110
 _BAR_WIDTH = 20
@@ -15,11 +16,11 @@ _LONGEST = 3
 _NARROWEST = 18
 
 
-def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
+def to_text(view: GraphView) -> str:
     """Return `view` as a tree that begins at the sinks; what several of them read is written only once."""
-    lines = [_cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", width)]
+    lines = [cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", _WIDTH)]
     if view.summary:
-        lines.append(_cut(printable.visible(view.summary), width))
+        lines.append(cut(printable.visible(view.summary), _WIDTH))
     inputs: dict[str, list[EdgeView]] = {node.id: [] for node in view.nodes}
     consumed = set()
     for arrow in view.edges:
@@ -34,11 +35,11 @@ def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
     for root in [*roots, *(node.id for node in view.nodes)]:
         if root in written:
             continue
-        stack: list[tuple[str, str, str, EdgeView | None]] = [(root, "", "", None)]
+        stack = [(root, "", "")]
         while stack:
-            node_id, first, rest, edge = stack.pop()
+            node_id, first, rest = stack.pop()
             again = node_id in written
-            lines += _entry(nodes[node_id], numbers[node_id], _Place(first, rest, width), edge, again)
+            lines += _entry(nodes[node_id], numbers[node_id], first, rest, again)
             if again:
                 continue
             written.add(node_id)
@@ -46,32 +47,25 @@ def to_text(view: GraphView, *, width: int = _WIDTH) -> str:
             for index in reversed(range(len(below))):
                 last = index == len(below) - 1
                 branch, bar = ("└─ ", "   ") if last else ("├─ ", "│  ")
-                stack.append((below[index].source, rest + branch, rest + bar, below[index]))
+                by = f"{printable.visible(below[index].label)} ← "
+                stack.append((below[index].source, rest + branch + by, rest + bar))
     return "\n".join(lines)
 
 
-class _Place(NamedTuple):
-    """What comes before the first line of an entry and before its other lines, and how wide the terminal is."""
-
-    first: str
-    rest: str
-    width: int
-
-
-def _entry(node: NodeView, number: int, place: _Place, edge: EdgeView | None, again: bool) -> list[str]:
-    by = f"{printable.visible(edge.label)} ← " if edge else ""
+def _entry(node: NodeView, number: int, first: str, rest: str, again: bool) -> list[str]:
+    """Return the lines of a node; `first` comes before the first of them, `rest` before the others."""
     title = printable.visible(node.title)
     if again:
-        return [_cut(f"{place.first}{by}[{number}] {title}", place.width - 12) + " (see above)"]
+        return [cut(f"{first}[{number}] {title}", _WIDTH - 12) + " (see above)"]
     tail = " ".join([f"  ×{node.parallelism}", *(f"({printable.visible(badge)})" for badge in node.badges)])
     tail += _states(node)
-    head = f"{place.first}{by}[{number}] {palette.ROLES[node.role].word}: "
-    lines = [head + _cut(title, max(place.width - len(head) - len(tail), 24)) + tail]
+    head = f"{first}[{number}] {palette.ROLES[node.role].word}: "
+    lines = [head + cut(title, max(_WIDTH - len(head) - len(tail), 24)) + tail]
     for operator in reversed(node.operators):
         is_told = operator is node.main_operator
         text = operator.subtitle if is_told else f"{operator.title}  {operator.subtitle}"
         if text:
-            lines.append(_cut(f"{place.rest}     {printable.visible(text)}", place.width))
+            lines.append(cut(f"{rest}     {printable.visible(text)}", _WIDTH))
     return lines
 
 
@@ -89,10 +83,6 @@ def _status(view: GraphView) -> str:
         return ""
     elapsed = f" after {amounts.duration(view.elapsed_ms)}" if view.elapsed_ms is not None else ""
     return f" · {palette.JOB_GLYPHS.get(view.status, '○')} {view.status}{elapsed}"
-
-
-def _cut(line: str, width: int) -> str:
-    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def progress_line(snapshot: JobSnapshot) -> str:
@@ -130,15 +120,11 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
     """
     header = ("vertex", "tasks", "time", "rows in", "rows out", "bytes in", "bytes out")
     rows = [header, *(_row(node, snapshot) for node in snapshot.longest_first(view.nodes))]
-    others = [max(_display_width(row[column]) for row in rows) for column in range(1, len(header))]
+    others = _widths(rows)[1:]
     room = max(width - sum(others) - 2 * len(others), _NARROWEST)
-    rows = [(_cut(row[0], room), *row[1:]) for row in rows]
-    widths = [max(_display_width(row[column]) for row in rows) for column in range(len(header))]
-    lines = []
-    for row in rows:
-        padded = [text + " " * (wide - _display_width(text)) for text, wide in zip(row, widths, strict=True)]
-        lines.append("  ".join(padded).rstrip())
-    lines.insert(1, "  ".join("─" * wide for wide in widths))
+    rows = [(cut(row[0], room), *row[1:]) for row in rows]
+    lines = aligned(rows)
+    lines.insert(1, "  ".join("─" * wide for wide in _widths(rows)))
     for error in snapshot.errors:
         lines.append(
             f"✗ {printable.visible(error.where)}{': ' if error.where else ''}{printable.visible(error.message)}"
@@ -147,12 +133,26 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
     return "\n".join(lines)
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines, with columns as wide as what stands in them."""
+    widths = _widths(rows)
+    lines = []
+    for row in rows:
+        padded = [text + " " * (wide - _display_width(text)) for text, wide in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return lines
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(_display_width, column)) for column in zip(*rows, strict=True)]
+
+
 def longest_line(view: GraphView, snapshot: JobSnapshot) -> str:
     """Return which vertices of a finished job took longest: ``"longest: lineitem: scan, filter (6.7 s); …"``."""
     if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
         return ""
     costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:_LONGEST]]
-    told = [f"{_cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
+    told = [f"{cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
     return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
 
 
@@ -163,9 +163,7 @@ def _display_width(text: str) -> int:
 def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     states = snapshot.states.get(node.vertex_id, node.states)
     cost = snapshot.costs.get(node.vertex_id) or VertexCost(None)
-    words = [
-        f"{states.count(code):,} {palette.STATES[name].word}" for code, name in enumerate(STATE_NAMES) if code in states
-    ]
+    words = [f"{found:,} {palette.STATES[name].word}" for name, found in state_counts(states).items()]
     rows = ["–" if each is None else f"{each:,}" for each in (cost.rows_in, cost.rows_out)]
     return (
         printable.visible(node.title),

@@ -223,6 +223,5 @@ def job_edge(edge: JobEdge) -> EdgeView:
         edge.target.id,
         edge.ship_strategy_name,
         edge.result_type.name,
-        edge.pattern.name,
         facts=(("distribution", edge.pattern.name), ("data set", edge.source.id)),
     )

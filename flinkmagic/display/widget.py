@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import traitlets
 
 from flinkmagic.display import widget_data
 from flinkmagic.display.collapse import LARGE, collapse
-from flinkmagic.display.placed_widget import PlacedWidget
-from flinkmagic.display.snapshot import KIND_TITLES, GraphView, JobSnapshot, NodeView
+from flinkmagic.display.placed_widget import PlacedWidget, static
+from flinkmagic.display.snapshot import KIND_TITLES, ErrorView, GraphKind, GraphView, JobSnapshot, NodeView
 from flinkmagic.errors.base import FlinkMagicError
 
-_STATIC = Path(__file__).with_name("static")
-_SCRIPTS = ("dom", "tasks", "graph", "findings", "details", "timeline", "slots", "view", "places")
 _TASK_BYTES_PER_SECOND = 250_000
 """Jupyter drops messages of a kernel that sends more than 1 MB a second; tasks are sent at most this fast."""
 
 _MOST_MEASURED = 200
 """The measures of so many vertices are a message of some hundred kilobytes."""
-
-View = GraphView | Callable[[], GraphView]
 
 
 class JobView(PlacedWidget):
@@ -32,9 +27,9 @@ class JobView(PlacedWidget):
 
     Parameters
     ----------
-    views : mapping of str to GraphView or to a function that returns one
-        By kind: ``job`` is needed, ``stream``, ``execution`` and ``regions`` make the other tabs. The picture of the
-        tab that is open is laid out immediately, the others (and what functions return) on a thread of their own.
+    views : iterable of GraphView
+        That of kind ``job`` is needed, ``stream``, ``execution`` and ``regions`` make other tabs. The picture of the
+        job graph is laid out immediately, the others on a thread of their own.
     snapshot : JobSnapshot, optional
         How far the job is; without one it has not run.
     on_run, on_cancel : callable, optional
@@ -51,8 +46,10 @@ class JobView(PlacedWidget):
         Id of the selected job vertex, or the empty string.
     """
 
-    _esm = "\n".join((_STATIC / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
-    _css = (_STATIC / "view.css").read_text(encoding="utf-8")
+    _esm = static(
+        "dom.js", "tasks.js", "graph.js", "findings.js", "details.js", "timeline.js", "slots.js", "view.js", "places.js"
+    )
+    _css = static("view.css")
 
     tab = traitlets.Enum([*KIND_TITLES], "job").tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
@@ -70,64 +67,52 @@ class JobView(PlacedWidget):
 
     def __init__(
         self,
-        views: Mapping[str, View],
+        views: Iterable[GraphView],
         *,
         snapshot: JobSnapshot | None = None,
         on_run: Callable[[], object] | None = None,
         on_cancel: Callable[[], object] | None = None,
         on_touch: Callable[[], object] | None = None,
-        tab: str = "job",
     ) -> None:
-        self._views: dict[str, View] = dict(views)
+        self._views = {view.kind: view for view in views}
         self._on_run, self._on_cancel, self._on_touch = on_run, on_cancel, on_touch
         self._snapshot = snapshot
         self._log = widget_data.TaskColumns()
         self._tasks_sent_at, self._tasks_dirty = 0.0, False
         self._lock = threading.RLock()
-        job = self.view("job")
+        job = self._views["job"]
         collapsed = self._collapse(job)
         self._boxes: list[NodeView] = (
             [*job.nodes, *(node for node in collapsed.nodes if node.members)] if collapsed else [*job.nodes]
         )
-        first = {f"_{tab}": widget_data.picture(self.view(tab))} if tab in self._views else {}
-        if collapsed and tab == "job":
-            first = {"_collapsed": widget_data.picture(collapsed)}
-        about = widget_data.about(job, collapsed)
-        super().__init__(tab=tab, _about=about, _frame=self._make_frame(), **first)
+        first = {"_collapsed" if collapsed else "_job": widget_data.picture(collapsed or job)}
+        super().__init__(_about=widget_data.about(job, collapsed), _frame=self._make_frame(), **first)
         if snapshot is not None:
             self.update(snapshot)
         self.on_msg(self._clicked)
-        self._drawing = threading.Thread(
-            target=self._draw_others, args=(collapsed,), name="flinkmagic-pictures", daemon=True
-        )
+        self._drawing = threading.Thread(target=self._draw_others, name="flinkmagic-pictures", daemon=True)
         self._drawing.start()
 
-    def view(self, kind: str) -> GraphView:
+    def view(self, kind: GraphKind) -> GraphView:
         """Return the graph view of that kind, as it is before any state is painted on it."""
-        with self._lock:
-            made = self._views[kind]
-            if not isinstance(made, GraphView):
-                self._views[kind] = made = made()
-            return made
+        return self._views[kind]
 
     def _collapse(self, job: GraphView) -> GraphView | None:
         if len(job.nodes) <= LARGE:
             return None
-        frames = self.view("regions").clusters if "regions" in self._views else ()
+        frames = self._views["regions"].clusters if "regions" in self._views else ()
         collapsed = collapse(job, [frame.nodes for frame in frames if len(frame.nodes) > 1])
         return collapsed if len(collapsed.nodes) < len(job.nodes) else None
 
-    def _draw_others(self, collapsed: GraphView | None) -> None:
-        for kind in ("job", "stream", "execution", "regions"):
+    def _draw_others(self) -> None:
+        for kind, view in self._views.items():
             name = f"_{kind}"
-            if getattr(self, name) or kind not in self._views:
+            if getattr(self, name):
                 continue
             try:
-                setattr(self, name, widget_data.picture(self.view(kind)))
+                setattr(self, name, widget_data.picture(view))
             except FlinkMagicError as error:
                 setattr(self, name, {"error": str(error)})
-        if collapsed is not None and not self._collapsed:
-            self._collapsed = widget_data.picture(collapsed)
 
     def update(self, snapshot: JobSnapshot) -> None:
         """Show the job's progress; from any thread, two to five times a second, and once when it has ended."""
@@ -183,5 +168,4 @@ class JobView(PlacedWidget):
             action()
         except Exception as error:  # noqa: BLE001 - whoever clicks sees nothing else of it
             told = str(error) if isinstance(error, FlinkMagicError) else f"{type(error).__name__}: {error}"
-            shown = {"message": told, "where": "", "vertex": "", "subtask": None, "traceback": ""}
-            self._frame = {**self._make_frame(), "errors": [shown]}
+            self._frame = {**self._make_frame(), "errors": [widget_data.error_box(ErrorView(told))]}

@@ -15,6 +15,7 @@ from flinkmagic.display.nodes import BAR_ORDER, MARK_WIDTH, footer_text
 from flinkmagic.display.picture import draw_picture
 from flinkmagic.display.queries import QueryView
 from flinkmagic.display.snapshot import (
+    KIND_TITLES,
     STATE_NAMES,
     ErrorView,
     GraphView,
@@ -22,6 +23,7 @@ from flinkmagic.display.snapshot import (
     NodeView,
     TaskView,
     leading_state,
+    state_counts,
 )
 
 MANY_NODES = 30
@@ -38,6 +40,7 @@ def about(job: GraphView, collapsed: GraphView | None) -> dict[str, Any]:
     return {
         "name": printable.visible(job.name),
         "look": _look(),
+        "tabs": list(KIND_TITLES.items()),
         "vertices": {node.vertex_id: _vertex(node) for node in job.nodes},
         "order": [node.vertex_id for node in job.nodes],
         "edges": [[edge.source, edge.target] for edge in job.edges],
@@ -54,10 +57,7 @@ def about(job: GraphView, collapsed: GraphView | None) -> dict[str, Any]:
 def _look() -> dict[str, Any]:
     return {
         "names": list(STATE_NAMES),
-        "states": {
-            name: {"word": style.word, "glyph": style.glyph, "icon": style.icon}
-            for name, style in palette.STATES.items()
-        },
+        "states": {name: {"word": style.word, "icon": style.icon} for name, style in palette.STATES.items()},
         "cells": [palette.CELLS[name] for name in STATE_NAMES],
         "parts": PARTS,
         "mark": {"icon": palette.MARK_ICON, "width": MARK_WIDTH},
@@ -122,7 +122,7 @@ def frame(
         "slots_total": snapshot.slots_total,
         "note": printable.visible(snapshot.note),
         "action": _action(snapshot.status, can_run, can_cancel),
-        "errors": [_error(error) for error in snapshot.errors],
+        "errors": [error_box(error) for error in snapshot.errors],
         "queries": [_query(query) for query in snapshot.queries],
         "vertices": {box.vertex_id: _states(snapshot, box) for box in boxes if box.vertex_id},
         "facts": {vertex: _facts(facts) for vertex, facts in snapshot.facts.items()},
@@ -144,13 +144,12 @@ def _shares(counts: Mapping[str, int], total: int) -> list[list[Any]]:
 def _states(snapshot: JobSnapshot, box: NodeView) -> dict[str, Any]:
     # The subtasks of what is not part of the run are as they were compiled.
     states, cost = snapshot.states_of(box) or bytes(box.parallelism), snapshot.cost_of(box)
-    counts = {name: found for code, name in enumerate(STATE_NAMES) if (found := states.count(code))}
     return {
         "states": base64.b64encode(states).decode("ascii"),
         "lead": leading_state(states),
         "words": footer_text(states, box.parallelism),
         "cost": [] if cost is None else list(cost.words()),
-        "bar": _shares(counts, max(len(states), 1)),
+        "bar": _shares(state_counts(states), max(len(states), 1)),
     }
 
 
@@ -206,12 +205,12 @@ def _query(query: QueryView) -> dict[str, Any]:
     }
 
 
-def _error(error: ErrorView) -> dict[str, Any]:
+def error_box(error: ErrorView) -> dict[str, Any]:
+    """Return a failure."""
     return {
         "message": printable.lines_visible(error.message),
         "where": printable.visible(error.where),
         "vertex": error.vertex_id,
-        "subtask": error.subtask,
         "traceback": printable.lines_visible(error.traceback),
     }
 

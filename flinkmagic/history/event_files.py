@@ -40,8 +40,6 @@ class EventLog:
     files: list[Path]
     notes: list[str] = field(default_factory=list)
     """What could not be read, filled while it is."""
-    bytes_read: int = 0
-    """How many bytes of lines were read so far, decompressed."""
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines, as far as the files go.
@@ -61,7 +59,6 @@ class EventLog:
     def _lines_of(self, path: Path, reader: io.BufferedReader) -> Iterator[bytes]:
         too_long = False
         while line := reader.readline(LONGEST_LINE):
-            self.bytes_read += len(line)
             is_whole = line.endswith(b"\n")
             if too_long or (not is_whole and len(line) == LONGEST_LINE):
                 if not too_long:

@@ -26,7 +26,7 @@ Event = Mapping[str, Any]
 _SQL = "org.apache.spark.sql.execution.ui."
 _EVENT = b'{"Event":"'
 _EXECUTION_ID = re.compile(rb'"executionId":(\d+)')
-_WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
 """What an event raises that is not made as Spark makes it."""
 _END_OF_TIME_MS = 1e13
 """No event is of a later time, in the year 2286; a simulation would not come to an end."""
@@ -45,10 +45,8 @@ class LoggedStage:
     """The ids of its RDDs: stages that share them all compute the same."""
     scopes: tuple[str, ...] = ()
     """What made its RDDs, the first one first: ``parallelize``, ``WholeStageCodegen (1)``, ``Exchange``."""
-    submitted_ms: float | None = None
     metrics: dict[int, int] = field(default_factory=dict)
     """By their accumulators' ids what its SQL operators have measured, once it is over."""
-    failure: str = ""
     tasks: list[TaskRecord] = field(default_factory=list)
     """The attempts, without their vertex, in the order in which they ended; running ones last."""
 
@@ -84,13 +82,10 @@ class LoggedExecution:
     driver_metrics: dict[int, int] = field(default_factory=dict)
 
     def plan_event(self) -> Event | None:
-        """Return the last event that has the plan."""
+        """Return the last event that has the plan; raise one of `WRONG` if it is not made as Spark makes it."""
         if not self.plan:
             return None
-        try:
-            return json.loads(self.plan if self.plan.startswith(b"{") else zlib.decompress(self.plan))
-        except _WRONG:
-            return None
+        return json.loads(self.plan if self.plan.startswith(b"{") else zlib.decompress(self.plan))
 
 
 @dataclass
@@ -112,7 +107,6 @@ class Application:
     stages: dict[int, LoggedStage] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What could not be read."""
-    bytes_read: int = 0
 
     def slots(self, begin_ms: float, end_ms: float) -> int:
         """Return how many tasks could run simultaneously at most between two times; 0 if it is not known."""
@@ -175,7 +169,7 @@ class _Reader:
         for line in log.lines():
             try:
                 known += self._take(line)
-            except _WRONG:
+            except WRONG:
                 wrong += 1
         if not known:
             raise NoEventLogError(log.files[0])
@@ -189,7 +183,6 @@ class _Reader:
             app.notes.append(f"{count(wrong, 'line')} could not be read as events")
         if not app.is_over:
             app.notes.append("the application had not ended when the log was last written")
-        app.bytes_read = log.bytes_read
         return app
 
     def _take(self, line: bytes) -> bool:
@@ -310,15 +303,13 @@ class _Reader:
 
     def _stage_submitted(self, event: Event) -> None:
         info = event["Stage Info"]
-        stage = self._note_stage(info)
-        if stage.submitted_ms is None:
-            stage.submitted_ms = self._at(info.get("Submission Time") or self._app.last_ms)
+        self._note_stage(info)
+        self._at(info.get("Submission Time") or self._app.last_ms)
 
     def _stage_completed(self, event: Event) -> None:
         info = event["Stage Info"]
         stage = self._note_stage(info)
         self._at(info.get("Completion Time") or 0.0)
-        stage.failure = str(info.get("Failure Reason") or "")[:_ERROR_LENGTH]
         for one in info.get("Accumulables") or ():
             if one.get("Metadata") == "sql":
                 stage.metrics[int(one["ID"])] = int(one["Value"])

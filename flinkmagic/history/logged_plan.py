@@ -166,8 +166,7 @@ class _PlanReader:
         if cuts:
             part.reads[node.number] = cuts
         if node.kind == REUSED_EXCHANGE:
-            found = _PLAN_ID.search(node.text)
-            part.reused[node.number] = found[1] if found is not None else ""
+            part.reused[node.number] = plan_id(node)
         return node
 
     def _cut(self, info: Mapping[str, Any], part: PlanPart) -> PlanPart | None:

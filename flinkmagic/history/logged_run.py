@@ -29,7 +29,7 @@ from flinkmagic.graph.transformations import (
     Transformation,
     TwoInputTransformation,
 )
-from flinkmagic.history.event_log import Application, LoggedExecution, LoggedJob, LoggedStage
+from flinkmagic.history.event_log import WRONG, Application, LoggedExecution, LoggedJob, LoggedStage
 from flinkmagic.history.logged_plan import LoggedPlan, read_plan
 from flinkmagic.history.vertices import LoggedVertex, vertices_of
 from flinkmagic.planning.operator_labels import spark_text
@@ -79,8 +79,11 @@ class LoggedRun:
     @property
     def ended_ms(self) -> float:
         """When it ended; if the log does not say so, when the log does."""
-        known = [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
-        return max(self.app.last_ms if ended is None else ended for ended in known)
+        return max(self.app.last_ms if ended is None else ended for ended in self._ends)
+
+    @property
+    def _ends(self) -> list[float | None]:
+        return [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
 
     @property
     def elapsed_ms(self) -> float:
@@ -92,8 +95,7 @@ class LoggedRun:
         """FINISHED, FAILED, or RUNNING if the log ends before it does."""
         if self._errors:
             return "FAILED"
-        known = [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
-        return "RUNNING" if None in known else "FINISHED"
+        return "RUNNING" if None in self._ends else "FINISHED"
 
     @property
     def notes(self) -> list[str]:
@@ -144,7 +146,7 @@ class LoggedRun:
     def _graphs(self) -> tuple[StreamGraph, JobGraph, list[tuple[JobVertex, LoggedVertex]]]:
         """Its graphs, and the vertices of the job graph with those of the log, producers before consumers."""
         vertices = self._vertices[0]
-        tails = _Transformations(self.name, vertices).tails
+        tails = _transformations(vertices)
         environment = StreamExecutionEnvironment(
             self.name, RuntimeExecutionMode.BATCH, upper_bound_max_parallelism=1 << 31
         )
@@ -260,12 +262,12 @@ def logged_runs(app: Application) -> list[LoggedRun]:
 
 def _plan_of(execution: LoggedExecution, measured: Sequence[AbstractSet[int]]) -> LoggedPlan | None:
     """Return the plan of an execution; None if the log has none that can be read, or one of thousands of operators."""
-    event = execution.plan_event()
-    if event is None:
-        return None
     try:
+        event = execution.plan_event()
+        if event is None:
+            return None
         plan = read_plan(event["sparkPlanInfo"], measured)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+    except WRONG:
         return None
     return plan if len(plan.accumulators) <= _MOST_OPERATORS else None
 
@@ -275,32 +277,30 @@ def _root(app: Application, execution: LoggedExecution) -> int:
     return execution.root if execution.root in app.executions else execution.id
 
 
-class _Transformations:
-    """Makes the transformations of a job's vertices."""
-
-    def __init__(self, name: str, vertices: list[LoggedVertex]) -> None:
-        self._made: dict[int, Transformation] = {}
-        """By the vertex what its last operator makes, on its way to those that read it."""
-        read = {id(producer) for vertex in vertices for producer, _, _ in vertex.reads}
-        self.tails = [self._vertex(vertex, is_last=id(vertex) not in read) for vertex in vertices]
-        """The last operator of each."""
-
-    def _vertex(self, vertex: LoggedVertex, *, is_last: bool) -> Transformation:
+def _transformations(vertices: list[LoggedVertex]) -> list[Transformation]:
+    """Return the last operator of each vertex."""
+    read = {id(producer) for vertex in vertices for producer, _, _ in vertex.reads}
+    # By the vertex what its last operator makes, on its way to those that read it.
+    passed_on: dict[int, Transformation] = {}
+    tails = []
+    for vertex in vertices:
         tasks = max(1, len({task.subtask for task in vertex.tasks}))
         made: dict[int, Transformation] = {}
         for node in vertex.operators:
             inputs = [made[child.number] for child in node.children if child.number in made]
-            inputs += [self._made[id(producer)] for producer, _, reader in vertex.reads if reader == node.number]
+            inputs += [passed_on[id(producer)] for producer, _, reader in vertex.reads if reader == node.number]
             made[node.number] = tail = _operator(node, inputs, tasks)
-        if is_last:
-            above = vertex.above
-            metadata = {} if above is None else _metadata(above)
-            title = "result" if above is None else _written(above)
-            tail = SinkTransformation(
-                tail, title, parallelism=tasks, metadata={**metadata, "name": title, "role": "sink"}
-            )
-        self._made[id(vertex)] = PartitionTransformation(tail, vertex.partitioner, StreamExchangeMode.BATCH)
-        return tail
+        if id(vertex) not in read:
+            tail = _sink(tail, vertex.above, tasks)
+        passed_on[id(vertex)] = PartitionTransformation(tail, vertex.partitioner, StreamExchangeMode.BATCH)
+        tails.append(tail)
+    return tails
+
+
+def _sink(rows: Transformation, command: PlanNode | None, tasks: int) -> Transformation:
+    metadata = {} if command is None else _metadata(command)
+    title = "result" if command is None else _written(command)
+    return SinkTransformation(rows, title, parallelism=tasks, metadata={**metadata, "name": title, "role": "sink"})
 
 
 def _operator(node: PlanNode, inputs: list[Transformation], tasks: int) -> Transformation:

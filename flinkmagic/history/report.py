@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flinkmagic.amounts import count, duration, moment
-from flinkmagic.display import palette, to_html
+from flinkmagic.display import palette
 from flinkmagic.display.document import document
-from flinkmagic.display.printable import lines_visible, visible, xml
+from flinkmagic.display.page import escaped, section, to_html
+from flinkmagic.display.printable import cut, lines_visible
+from flinkmagic.display.text import aligned
 from flinkmagic.history.event_files import find_logs
 from flinkmagic.history.event_log import Application, read_application
 from flinkmagic.history.logged_run import LoggedRun, logged_runs
@@ -78,11 +80,7 @@ class History:
     def to_text(self) -> str:
         """Return a table of the jobs; then findings and critical path of those that are shown."""
         lines = [f"{self.app.name}: {self.heading}", *(f"! {note}" for note in self.notes)]
-        rows = [_COLUMNS, *self.rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-        lines += [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-        ]
+        lines += aligned([_COLUMNS, *self.rows()])
         for run in self.shown:
             lines += [
                 "",
@@ -93,8 +91,8 @@ class History:
 
     def to_html(self) -> str:
         """Return the same as HTML, with pictures."""
-        head = f'<h2 style="margin:16px 0 4px">{_text(self.app.name)}</h2><div>{_text(self.heading)}</div>'
-        notes = "".join(f"<div>⚠ {_text(note)}</div>" for note in self.notes)
+        head = f'<h2 style="margin:16px 0 4px">{escaped(self.app.name)}</h2><div>{escaped(self.heading)}</div>'
+        notes = "".join(f"<div>⚠ {escaped(note)}</div>" for note in self.notes)
         table = "".join(_row("td", row) for row in self.rows())
         table = f'<table style="border-collapse:collapse;margin:8px 0">{_row("th", _COLUMNS)}{table}</table>'
         return head + notes + table + "".join(map(_section, self.shown))
@@ -142,20 +140,13 @@ def _section(run: LoggedRun) -> str:
         snapshot=run.snapshot,
         notes=[*run.notes, *([str(path)] if path is not None else []), *notes],
     )
-    title = f"{run.name}: {duration(run.elapsed_ms)}, {_words(run)}"
-    heading = f'<summary style="cursor:pointer;padding:6px 0;font-weight:600">{_text(title)}</summary>'
-    return f"<details>{heading}{inside}</details>"
+    return section(f"{run.name}: {duration(run.elapsed_ms)}, {_words(run)}", inside)
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
-    inside = "".join(f'<{tag} style="{_CELL}">{_text(cell)}</{tag}>' for cell in cells)
+    inside = "".join(f'<{tag} style="{_CELL}">{escaped(cell)}</{tag}>' for cell in cells)
     return f"<tr>{inside}</tr>"
 
 
 def _words(run: LoggedRun) -> str:
-    words = " ".join(run.description.split())
-    return words if len(words) <= MOST_WORDS else words[: MOST_WORDS - 1] + "…"
-
-
-def _text(text: str) -> str:
-    return xml(visible(text))
+    return cut(" ".join(run.description.split()), MOST_WORDS)

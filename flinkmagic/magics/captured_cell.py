@@ -79,7 +79,7 @@ class CapturedCell:
             # The layout engine starts while Spark plans.
             display.warm_up()
             spark = cell_session(self._shell)
-            say_other_python(spark)
+            say_other_python(spark.sparkContext)
             run = cells.begin(self._raw, number, cell_id(self._shell)) or cells.current
             try:
                 with session.capture(

@@ -78,7 +78,7 @@ class CellCard:
 
     def action_began(self, call: ActionCall) -> None:
         """Show that an action is compiled, unless that is over soon (`ActionListener`)."""
-        self.begin(call.text, _number(call))
+        self.begin(call.text, call.location.line_in_cell)
 
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Follow the job of an action, which runs the last stage itself (`ActionListener`)."""
@@ -109,7 +109,7 @@ class CellCard:
                 one = act.told()
             else:
                 one = CardLine(
-                    report.text, _number(report), seconds=report.seconds, stages=stages, answered=bool(at),
+                    *line.key, seconds=report.seconds, stages=stages, answered=bool(at),
                     answered_at=at, saved_seconds=report.saved_seconds,
                 )  # fmt: skip
             self._end(act, replace(one, status=report.status, note=note))
@@ -117,7 +117,7 @@ class CellCard:
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
         """Record what became of rows that an action has handed out (`ActionListener`)."""
         with self._lock:
-            line = self._lines.get((report.text, _number(report)))
+            line = self._lines.get((report.text, report.location.line_in_cell))
             if line is None:  # its cell is over, and is told of
                 return
             seconds = line.past.seconds + done.seconds - report.seconds
@@ -227,7 +227,7 @@ class CellCard:
 
     def _line(self, call: ActionCall | ActionReport) -> LiveLine:
         """Return the line of an action; it may not be shown yet."""
-        key = call.text, _number(call)
+        key = call.text, call.location.line_in_cell
         return self._lines.get(key) or LiveLine(*key)
 
     def _end(self, act: Act, one: CardLine) -> None:
@@ -361,10 +361,6 @@ OPEN_CARDS: Newest[CellCard] = Newest(12, CellCard.close)
 
 OPENABLE_LINES: Newest[tuple[CellCard, LiveLine]] = Newest(20, lambda one: one[0].close_line(one[1]))
 """The lines, of all cards, that can be opened: each holds its last job."""
-
-
-def _number(call: ActionCall | ActionReport) -> int:
-    return (call.location.called_from or call.location).line
 
 
 def _answered_at(report: ActionReport) -> str:

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -147,12 +147,8 @@ class CellRecorder:
         self._frames.rest()
         uses_spark = bool(run.uses_spark or frames or program.lineage.calls or program.eager.actions)
         self.records.add(
-            CellRecord(
-                run.record.cell,
-                run.record.number,
-                run.record.source,
-                run.record.is_lasting,
-                reads=run.record.reads,
+            replace(
+                run.record,
                 defines=defines,
                 files=tuple(run.files),
                 settings=settings_then(program.session) if uses_spark else {},

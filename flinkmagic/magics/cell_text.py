@@ -45,7 +45,8 @@ class CellTextTransformer:
         line, body = first["line"].strip(), "".join(lines[1:])
         if is_blank(body):
             # IPython refuses an empty body before it calls the magic.
-            return [_call("run_cell_magic", "flinkgraph", line, "\n")] if asks_for_help(line) else lines
+            helps = f"get_ipython().run_cell_magic('flinkgraph', {line!r}, '\\n')\n"
+            return [helps] if asks_for_help(line) else lines
         around = _take_around(lines)
         if around:
             return [*around, *lines]
@@ -57,10 +58,6 @@ class CellTextTransformer:
             return lines
         magics = "get_ipython().find_cell_magic('flinkgraph').__self__"
         return [f"await {magics}.flinkgraph_awaiting({line!r}, {body!r})\n"]
-
-
-def _call(method: str, *arguments: str) -> str:
-    return f"get_ipython().{method}({', '.join(map(repr, arguments))})\n"
 
 
 def _take_around(lines: list[str]) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Protocol
 
 from IPython.display import DisplayHandle
 
@@ -20,16 +18,6 @@ FEW_SINKS = 20
 
 PATIENCE_S = 1.0
 """What ends sooner shows no count."""
-
-
-class _Shown(Protocol):
-    handle: DisplayHandle | None
-
-    def say(self, text: str) -> None: ...
-
-    def update(self, done: int, total: int | None, text: str) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class CompileProgress:
@@ -52,14 +40,12 @@ class CompileProgress:
         self._clock = clock
         self._begun = clock()
         self._last: float | None = None
-        self._shown: _Shown | None = None
+        self._shown: _NotebookText | _TerminalText | None = None
 
     def __enter__(self) -> CompileProgress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         if self._shown is not None:
             self._shown.close()
             self._shown = None
@@ -92,13 +78,13 @@ class CompileProgress:
         self._last = now
         self._view().update(done, total, text)
 
-    def _view(self) -> _Shown:
+    def _view(self) -> _NotebookText | _TerminalText:
         if self._shown is None:
             self._shown = _view(self._widget)
         return self._shown
 
 
-def _view(widget: bool) -> _Shown:
+def _view(widget: bool) -> _NotebookText | _TerminalText:
     if not in_notebook():
         return _TerminalText()
     return _NotebookBar() if widget else _NotebookText()

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+from pyspark.sql import DataFrame
 
 from flinkmagic.session.graph_names import RESERVED
 
@@ -100,8 +101,6 @@ def _options(parser: argparse.ArgumentParser, words: list[str]) -> Iterable[str]
 
 
 def _frames(namespace: dict[str, Any]) -> Iterable[str]:
-    from pyspark.sql import DataFrame
-
     return [
         name for name, value in list(namespace.items()) if isinstance(value, DataFrame) and not name.startswith("_")
     ]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument
 from IPython.display import display as show
 from pyspark.sql import DataFrame
 from traitlets import Bool, Enum
@@ -37,7 +37,7 @@ from flinkmagic.magics.cell_recorder import CellRecorder
 from flinkmagic.magics.graphs import NotebookGraphs, cell_id
 from flinkmagic.magics.jobs import cancelled, errors_text, findings_of, jobs_table, retained_table
 from flinkmagic.magics.line_jobs import LineJobs
-from flinkmagic.magics.magic_line_parser import parsed, with_help
+from flinkmagic.magics.magic_line_parser import parsed, with_arguments
 from flinkmagic.magics.option_arguments import ConfiguredOptions, job_arguments, job_options, simulation_arguments
 from flinkmagic.magics.spark_session import running_session
 from flinkmagic.magics.stale_runs import check_stale_words, run_or_list_stale
@@ -87,9 +87,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         self.cells = CellRecorder(shell)
         self.session_programs: Callable[[SparkContext], list[Program]] = lambda context: []
 
-    @with_help
-    @no_var_expand
-    @magic_arguments("%flinkgraph")
+    @with_arguments("%flinkgraph")
     @argument("name", nargs="?", help="the graph's name; a variable of this name holds it (cell_N)")
     @job_arguments
     @argument("--run", action="store_true", help=RUN_HELP)
@@ -127,9 +125,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
             run.finish()
         return value
 
-    @with_help
-    @no_var_expand
-    @magic_arguments("flinkgraph")
+    @with_arguments("flinkgraph")
     @argument(
         "names",
         nargs="*",
@@ -174,9 +170,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
             return None
         return graph
 
-    @with_help
-    @no_var_expand
-    @magic_arguments("flinkrun")
+    @with_arguments("flinkrun")
     @argument("name", nargs="?", help="the graph's name")
     @argument("--detach", action="store_true", help="return the prompt immediately; the view continues")
     @argument(
@@ -206,9 +200,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
             graph = self._graph(options.name)
             self.run_graph(graph, detach=options.detach, only=options.only, full=options.full)
 
-    @with_help
-    @no_var_expand
-    @magic_arguments("flinkcancel")
+    @with_arguments("flinkcancel")
     @argument("name", help="the graph's name; or cell_N: what runs of a cell of the session mode")
     @line_magic
     def flinkcancel(self, line: str) -> None:
@@ -216,9 +208,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         name = parsed(self.flinkcancel, line).name
         print("\n".join(self.line_jobs.cancel(name) or [cancelled(self._job(name))]))
 
-    @with_help
-    @no_var_expand
-    @magic_arguments("flinkshow")
+    @with_arguments("flinkshow")
     @argument("name", help="the graph's name; or cell_N: a cell of the session mode")
     @argument("--run", type=int, metavar="RUN", help="one of its runs, as %%flinkjobs numbers them; a line of the cell")
     @line_magic
@@ -233,9 +223,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         else:
             show_recorded(*recorded)
 
-    @with_help
-    @no_var_expand
-    @magic_arguments("flinkjobs")
+    @with_arguments("flinkjobs")
     @argument("name", nargs="?", help="one graph's; without it all")
     @argument("--errors", action="store_true", help="what failed, and where")
     @argument("--full", action="store_true", help="errors with the JVM's stack traces")
@@ -277,9 +265,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
                 print("\n".join(graphs[0].jobs[-1].report()))
                 print(to_table(graphs[0].view("job"), replace(graphs[0].jobs[-1].snapshot(), errors=())))
 
-    @with_help
-    @no_var_expand
-    @magic_arguments("flinksim")
+    @with_arguments("flinksim")
     @argument("name", help="the graph's name")
     @simulation_arguments
     @line_magic
@@ -302,9 +288,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         )
         show({"image/svg+xml": simulated.svg, "text/plain": lines_visible(simulated.text)}, raw=True)
 
-    @with_help
-    @no_var_expand
-    @magic_arguments("flinkhistory")
+    @with_arguments("flinkhistory")
     @argument("path", help="an event log of Spark, or a folder of them")
     @argument(
         "--jobs",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flinkmagic import amounts
 from flinkmagic.display.printable import lines_visible
+from flinkmagic.display.text import aligned
 from flinkmagic.errors.deployment import VertexFailedError
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def cancelled(job: Job) -> str:
 def jobs_table(
     graphs: Sequence[CompiledGraph],
     submitted: Sequence[JobDetails],
-    place: Callable[[JobDetails], str | None] = lambda job: None,
-    recorded: Sequence[RecordedRun] = (),
+    place: Callable[[JobDetails], str | None],
+    recorded: Sequence[RecordedRun],
 ) -> str:
     """Return one line for each job that was submitted: name, run, status, time, tasks.
 
@@ -58,7 +59,7 @@ def jobs_table(
         rows += [_row(details, _number(job)) for job, details in jobs]
     if len(rows) == 1:
         return "No graph has been defined yet (%%flinkgraph NAME)."
-    return table(rows)
+    return "\n".join(aligned(rows))
 
 
 def retained_table(
@@ -89,7 +90,7 @@ def retained_table(
         rows.append(_sum_row("smaller", smaller))
     if len(results) > 1:
         rows.append(_sum_row("results", results))
-    lines = [table(rows) if results else "Nothing is retained."]
+    lines = aligned(rows) if results else ["Nothing is retained."]
     for graph in graphs:
         titles = _titles(graph)
         for stage, reason in (graph.jobs[-1].not_retained() if graph.jobs else {}).items():
@@ -106,14 +107,6 @@ def _titles(graph: CompiledGraph) -> dict[str, str]:
     vertices = {node.vertex_id: node.title for node in graph.view("job").nodes}
     titles = {getattr(one.operator_factory, "name", ""): vertices[one.id] for one in graph.job_graph.vertices.values()}
     return titles | {sink.name: sink.name for sink in graph.sinks}
-
-
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as lines, with columns as wide as what stands in them."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
 
 
 def _number(job: Job) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from flinkmagic import session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
@@ -59,16 +59,9 @@ class LineWork:
 
 
 class LineJobs:
-    """Keeps the jobs that the lines of cells have needed; callable from any thread.
+    """Keeps the jobs that the lines of cells have needed; callable from any thread."""
 
-    Parameters
-    ----------
-    submitted : callable, optional
-        Returns the jobs that the process knows.
-    """
-
-    def __init__(self, submitted: Callable[[], list[JobDetails]] | None = None) -> None:
-        self._submitted = submitted or (lambda: session.submitted_jobs())
+    def __init__(self) -> None:
         self._jobs: dict[tuple[str, float], LineJob] = {}
         """By id and start, the oldest first: a line that runs again may have a job of the same id."""
         self._drawn: dict[tuple[str, int], Drawn] = {}
@@ -78,8 +71,7 @@ class LineJobs:
 
     def add(self, job: Job, number: int, location: SourceLocation) -> None:
         """Add the job of a line in the cell of that number."""
-        line = (location.called_from or location).line
-        known = LineJob(f"cell_{number}", f"cell {number}, line {line}", weakref.ref(job))
+        known = LineJob(f"cell_{number}", f"cell {number}, line {location.line_in_cell}", weakref.ref(job))
         with self._lock:
             self._jobs[_identity(job.details())] = known
             for key, one in list(self._jobs.items())[:-MOST_JOBS]:
@@ -88,10 +80,10 @@ class LineJobs:
 
     def add_work(self, work: CallWork, method: str, number: int, location: SourceLocation) -> None:
         """Add what Spark runs for an action of the cell of that number; it is forgotten when it is over."""
-        line = (location.called_from or location).line
+        name = f"{method}, cell {number}, line {location.line_in_cell}"
         with self._lock:
             self._works = [one for one in self._works if not one.work.wait(0)]
-            self._works.append(LineWork(f"cell_{number}", f"{method}, cell {number}, line {line}", work))
+            self._works.append(LineWork(f"cell_{number}", name, work))
 
     def keep_drawn(self, number: int, drawn: Mapping[int, Drawn]) -> None:
         """Keep what the lines of the cell of that number can be shown with, by their numbers."""
@@ -114,7 +106,7 @@ class LineJobs:
 
     def submitted(self, name: str | None) -> list[JobDetails]:
         """Return the jobs that the process knows by their own name, or by that of their cell; without a name all."""
-        return [job for job in self._submitted() if name in (None, job.name) or self._is_in(job, name)]
+        return [job for job in session.submitted_jobs() if name in (None, job.name) or self._is_in(job, name)]
 
     def cancel(self, cell: str) -> list[str]:
         """Cancel what runs of a cell, be it an action's job or a write's; return what became of it, line by line.
@@ -132,7 +124,7 @@ class LineJobs:
         if running or works:
             ended = [f"{one.name}, is {'CANCELED' if one.work.wait(_CANCEL_S) else 'CANCELING'}." for one in works]
             return [f"{job.name}, {place}, is {job.wait()}." for place, job in running] + ended
-        over = [job for job in self._submitted() if self._is_in(job, cell)]
+        over = [job for job in session.submitted_jobs() if self._is_in(job, cell)]
         return [f"{job.name}, {self.place(job)}, is {job.status} already." for job in over[-1:]]
 
     def _is_in(self, details: JobDetails, cell: str | None) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.deployment.watching.call_work import CallWork, WorkProgress
     from flinkmagic.display.snapshot import GraphView, JobSnapshot
-    from flinkmagic.display.widget import JobView, View
+    from flinkmagic.display.widget import JobView
     from flinkmagic.session import CompiledGraph, Job
 
 COMPILING = "COMPILING"
@@ -35,11 +35,6 @@ class Drawn(NamedTuple):
 
     views: tuple[GraphView, ...]
     snapshot: JobSnapshot
-
-    @property
-    def by_kind(self) -> dict[str, View]:
-        """The graphs by their kinds."""
-        return {view.kind: view for view in self.views}
 
 
 class Act:
@@ -192,7 +187,7 @@ class LiveLine:
 
             drawn = self.openable.draw()
             self._viewed = self.openable
-            self.view = JobView(drawn.by_kind, snapshot=drawn.snapshot, on_cancel=on_cancel)
+            self.view = JobView(drawn.views, snapshot=drawn.snapshot, on_cancel=on_cancel)
 
     def update(self) -> None:
         """Update the view to show how far the opened one has come."""

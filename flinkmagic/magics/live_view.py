@@ -24,7 +24,7 @@ from flinkmagic.session import CompiledGraph, Job
 if TYPE_CHECKING:
     from flinkmagic.display.snapshot import GraphView, JobSnapshot
     from flinkmagic.display.widget import JobView
-    from flinkmagic.scheduling.job_status import JobStatus
+    from flinkmagic.session.iterations.iteration import Iteration
 
 UPDATE_S = 0.25
 """The time between two looks at a running job: 4 updates a second."""
@@ -45,28 +45,15 @@ class Shown(Protocol):
         ...
 
 
-class Followed(Protocol):
-    """What is shown: a job, or a loop."""
-
-    @property
-    def name(self) -> str:
-        """The user's name for it."""
-        ...
-
-    def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until it is over, or so many seconds; return its status."""
-        ...
-
-
-def follow_beside(job: Followed, shown: Shown) -> threading.Thread:
-    """Update a view until its job is over, on its own thread."""
+def follow_beside(job: Job | Iteration, shown: Shown) -> threading.Thread:
+    """Update a view until its job, or its loop, is over, on its own thread."""
     name = f"flinkmagic-view-{job.name}"
     thread = threading.Thread(target=_follow, args=(job, shown), name=name, daemon=True)
     thread.start()
     return thread
 
 
-def _follow(job: Followed, shown: Shown) -> None:
+def _follow(job: Job | Iteration, shown: Shown) -> None:
     while not job.wait(UPDATE_S).is_terminal:
         shown.update()
     # The status can be terminal a moment before Spark has ended the job's last task.
@@ -163,7 +150,7 @@ class LiveView:
         from flinkmagic.display.widget import JobView
 
         return JobView(
-            {view.kind: view for view in self._graph.views()},
+            self._graph.views(),
             snapshot=self._look.snapshot(is_read=False) if self._look is not None else None,
             on_run=(lambda: self._graph.run(wait=False)) if self._lasting else None,
             on_cancel=self._cancel,
@@ -213,7 +200,7 @@ class RecordedView:
         from flinkmagic.display.widget import JobView
 
         self._views, self._snapshot, self._called = views, snapshot, called
-        self._view = JobView({view.kind: view for view in views}, snapshot=snapshot)
+        self._view = JobView(views, snapshot=snapshot)
         self._handle = shown_at(None, self._view.in_place_of(self._bundle()))
         KEPT.add(self)
 

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from IPython.core.error import UsageError
+from IPython.core.magic import no_var_expand
+from IPython.core.magic_arguments import magic_arguments
 
 from flinkmagic.capturing.hooks.current_capture import outside_captures
 
@@ -19,23 +21,29 @@ _OPENING, _CLOSING = "([{", ")]}"
 _HELP = frozenset({"-h", "--help"})
 
 
-def with_help(magic: _Magic) -> _Magic:
-    """Make a magic print its help if ``--help`` is among its words (the outermost of its decorators).
+def with_arguments(name: str) -> Callable[[_Magic], _Magic]:
+    """Make the `argument` decorators below this one the arguments of a magic, which prints its help for ``--help``.
 
-    What the magic itself asks of Spark belongs to no cell that is captured around it.
+    Its words are taken as they are typed: IPython expands no variables in them. What the magic itself asks of Spark
+    belongs to no cell that is captured around it.
     """
 
-    @functools.wraps(magic)
-    def call(magics: Any, line: str, *cell: str) -> Any:
-        __tracebackhide__ = True
-        if asks_for_help(line):
-            # IPython's help is text for its documentation, where it is an indented block.
-            print(magic.parser.format_help().removeprefix("::").strip("\n"))  # type: ignore[attr-defined]
-            return None
-        with outside_captures():
-            return magic(magics, line, *cell)
+    def decorate(function: _Magic) -> _Magic:
+        magic = no_var_expand(magic_arguments(name)(function))
 
-    return call  # type: ignore[return-value]
+        @functools.wraps(magic)
+        def call(magics: Any, line: str, *cell: str) -> Any:
+            __tracebackhide__ = True
+            if asks_for_help(line):
+                # IPython's help is text for its documentation, where it is an indented block.
+                print(magic.parser.format_help().removeprefix("::").strip("\n"))
+                return None
+            with outside_captures():
+                return magic(magics, line, *cell)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
 
 
 def asks_for_help(line: str) -> bool:

@@ -172,7 +172,7 @@ class SessionMode:
             import flinkmagic.magics.cell_card
             import flinkmagic.magics.live  # noqa: F401
 
-            say_other_python(spark)
+            say_other_python(spark.sparkContext)
             for name in ("SessionActions", "SessionWrite", "capture"):
                 getattr(session, name)
 
@@ -185,12 +185,12 @@ class SessionMode:
         from flinkmagic.magics.cell_card import CellCard
         from flinkmagic.magics.live import in_notebook
 
-        say_other_python(spark)
+        say_other_python(spark.sparkContext)
         if cell.card is None:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
         cell.recorded = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
         listener = NotedActions(self._magics.line_jobs, cell.number, cell.card)
-        actions = session.SessionActions(JobOptions(**self._options()), listener)
+        actions = session.SessionActions(_line_options(self._magics), listener)
         entered = session.capture(
             spark,
             name=f"cell_{cell.number}",
@@ -198,7 +198,7 @@ class SessionMode:
             namespace=self._shell.user_ns,
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
             mode=CaptureMode.LINES,
-            listener=_Lines(self, cell, actions),
+            listener=_Lines(self._magics, cell, cell.card, actions),
         )
         cell.program = entered.__enter__()
         cell.capture = entered
@@ -206,7 +206,7 @@ class SessionMode:
 
     def _warm_up(self, spark: SparkSession | None) -> None:
         with outside_captures():  # its threads are none of the cell's
-            session.warm_up(spark, JobOptions(**self._options()))
+            session.warm_up(spark, _line_options(self._magics))
 
     def _leave(self, cell: RunningCell) -> None:
         """End a cell's capture; what later cells may continue from is kept as long as it has a name."""
@@ -231,11 +231,6 @@ class SessionMode:
             program.eager = replace(program.eager, settlements=())
             self._programs.append(program)
 
-    def act(self, cell: RunningCell, actions: SessionActions, call: ActionCall) -> Any:
-        """Carry out an action of a cell."""
-        self._magics.cells.act(cell.recorded, call.df)
-        return actions.run(call)
-
     def _known(self, context: SparkContext) -> list[Program]:
         """Return what earlier cells have captured on a SparkContext and the notebook still has names for."""
         names = self._shell.user_ns
@@ -246,47 +241,6 @@ class SessionMode:
             and any(names.get(name) is df for name, df in program.variables.items())
         ]
         return self._programs
-
-    def run(self, cell: RunningCell, program: Program) -> None:
-        """Deploy what one line writes.
-
-        Raises
-        ------
-        NotDeployedError, ActionCancelledError, ActionFailedError, PySparkException
-            As `carry_out`.
-        """
-        card = cell.card
-        assert card is not None
-        write = program.writes[-1]
-        line = write.location.called_from or write.location
-        name = cell.job_name()
-        written = session.SessionWrite(program, name, JobOptions(**self._options()))
-        act, is_shown = card.begin(write.text, line.line), False
-
-        def watch(job: Job) -> None:
-            nonlocal act, is_shown
-            self._magics.line_jobs.add(job, cell.number, write.location)
-            act, is_shown = card.follow(act, written.graph, job), True
-
-        left: list[str] = []
-        try:
-            written.run(watch)
-        except NotDeployedError:  # which tells why
-            left.append("plain Spark carries it out")
-            raise
-        finally:
-            if is_shown:
-                card.finish(act, [*left, *written.remarks()])
-            else:
-                card.drop(act)
-
-    def _options(self) -> dict[str, Any]:
-        """Return the options of a line's graph."""
-        options = {option.name: getattr(self._magics, option.name) for option in OPTIONS}
-        if options["retain"] != NO_RETENTION:
-            options["retain"] = "session"
-        # A line that runs again writes again, also in another kernel.
-        return {**options, "checkpoint_dir": None}
 
     def _session(self) -> SparkSession | None:
         """Return the session that a cell is captured on; None if none runs, or none that can be captured."""
@@ -335,14 +289,41 @@ class SessionMode:
 class _Lines(DeployingListener):
     """Carries out what the lines of a cell ask for."""
 
-    def __init__(self, mode: SessionMode, cell: RunningCell, actions: SessionActions) -> None:
-        self._mode, self._cell, self._actions = mode, cell, actions
+    def __init__(self, magics: FlinkMagics, cell: RunningCell, card: CellCard, actions: SessionActions) -> None:
+        self._magics, self._cell, self._card, self._actions = magics, cell, card, actions
 
     def run_pending(self, program: Program) -> None:
-        self._mode.run(self._cell, program)
+        """Deploy what one line writes.
+
+        Raises
+        ------
+        NotDeployedError, ActionCancelledError, ActionFailedError, PySparkException
+            As `carry_out`.
+        """
+        write = program.writes[-1]
+        written = session.SessionWrite(program, self._cell.job_name(), _line_options(self._magics))
+        act, is_shown = self._card.begin(write.text, write.location.line_in_cell), False
+
+        def watch(job: Job) -> None:
+            nonlocal act, is_shown
+            self._magics.line_jobs.add(job, self._cell.number, write.location)
+            act, is_shown = self._card.follow(act, written.graph, job), True
+
+        left: list[str] = []
+        try:
+            written.run(watch)
+        except NotDeployedError:  # which tells why
+            left.append("plain Spark carries it out")
+            raise
+        finally:
+            if is_shown:
+                self._card.finish(act, [*left, *written.remarks()])
+            else:
+                self._card.drop(act)
 
     def act(self, call: ActionCall) -> Any:
-        return self._mode.act(self._cell, self._actions, call)
+        self._magics.cells.act(self._cell.recorded, call.df)
+        return self._actions.run(call)
 
     def read(self, call: ReadCall) -> DataFrame:
         return self._actions.read(call)
@@ -350,3 +331,12 @@ class _Lines(DeployingListener):
     def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
         reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
         Line(text, str(location)).say_plain(reason)
+
+
+def _line_options(magics: FlinkMagics) -> JobOptions:
+    """Return the options of a line's graph."""
+    options = {option.name: getattr(magics, option.name) for option in OPTIONS}
+    if options["retain"] != NO_RETENTION:
+        options["retain"] = "session"
+    # A line that runs again writes again, also in another kernel.
+    return JobOptions(**{**options, "checkpoint_dir": None})

@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import SparkConnectSessionError
 from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.java import is_stopped
 from flinkmagic.local_spark import local_session, other_python
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
 
 def cell_session(shell: InteractiveShell) -> SparkSession:
@@ -43,13 +45,9 @@ def cell_session(shell: InteractiveShell) -> SparkSession:
     return session
 
 
-def say_other_python(spark: SparkSession) -> None:
-    """Say once for each SparkContext that its workers run another Python, if they do."""
-    _other_python_said(spark.sparkContext)
-
-
 @kept_for_context
-def _other_python_said(sc: SparkContext) -> None:
+def say_other_python(sc: SparkContext) -> None:
+    """Say once for each SparkContext that its workers run another Python, if they do."""
     told = other_python(sc)
     if told is not None:
         print(lines_visible(told), file=sys.stderr)
@@ -63,10 +61,6 @@ def running_session(shell: InteractiveShell) -> SparkSession | None:
     SparkConnectSessionError
         If `spark` is a Spark Connect session.
     """
-    from pyspark.sql import SparkSession
-
-    from flinkmagic.jvm.java import is_stopped
-
     named = shell.user_ns.get("spark")
     if type(named).__module__.startswith("pyspark.sql.connect"):
         raise SparkConnectSessionError()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 
 from flinkmagic.amounts import count
-from flinkmagic.display.printable import lines_visible
+from flinkmagic.display.printable import cut, lines_visible
+from flinkmagic.display.text import aligned
 from flinkmagic.errors.usage import StaleRunStoppedError
 from flinkmagic.magics.cell_recorder import executed_again
-from flinkmagic.magics.jobs import table
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -62,7 +62,7 @@ def stale_text(cells: CellRecorder, stale: Sequence[StaleCell]) -> str:
         return f"No cell is stale, of {known} known."
     rows = [("cell", "defines", "stale because")]
     rows += [(one.record.title, _defined(one.record), "; ".join(one.reasons)) for one in stale]
-    lines = [table(rows), f"{count(len(stale), 'cell is', 'cells are')} stale, of {known} known.", _note(cells)]
+    lines = [*aligned(rows), f"{count(len(stale), 'cell is', 'cells are')} stale, of {known} known.", _note(cells)]
     lines.append("Execute their code again, in this order, with what they write: %flinkrun --stale --yes")
     return "\n".join(lines)
 
@@ -124,7 +124,7 @@ def _defined(record: CellRecord) -> str:
     if not told:
         lines = [line.strip() for line in record.source.splitlines()]
         told = f"({next((line for line in reversed(lines) if line and line[0] != '#'), '')})"
-    return told if len(told) <= _MOST_OF_CODE else f"{told[: _MOST_OF_CODE - 1]}…"
+    return cut(told, _MOST_OF_CODE)
 
 
 def _note(cells: CellRecorder) -> str:

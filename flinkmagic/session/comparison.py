@@ -13,8 +13,9 @@ from typing import Any
 
 from flinkmagic import amounts
 from flinkmagic.display.costs import VertexCost
-from flinkmagic.display.printable import lines_visible, visible
+from flinkmagic.display.printable import cut, lines_visible, visible
 from flinkmagic.display.snapshot import NodeView
+from flinkmagic.display.text import aligned
 from flinkmagic.errors.usage import NothingToCompareError
 from flinkmagic.session.recorded_run import RecordedRun, numbered
 
@@ -90,12 +91,10 @@ class Comparison:
 
     def __str__(self) -> str:
         """Return a table with a line for each vertex, and one more for each plan that differs."""
-        rows = [_HEAD, *map(_row, self.vertices)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [_runs_line(self), ""]
-        for row, one in zip(rows, (None, *self.vertices), strict=True):
-            lines.append("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-            lines += [] if one is None else [f"    {note}" for note in _notes(one)]
+        head, *rows = aligned([_HEAD, *map(_row, self.vertices)])
+        lines = [_runs_line(self), "", head]
+        for row, one in zip(rows, self.vertices, strict=True):
+            lines += [row, *(f"    {note}" for note in _notes(one))]
         return lines_visible("\n".join(lines))
 
 
@@ -204,9 +203,8 @@ def _row(one: ComparedVertex) -> tuple[str, ...]:
         first, second = ("–" if run is None else of(run) for run in (one.first, one.second))
         return first if first == second else f"{first} → {second}"
 
-    title = visible(one.vertex)
     return (
-        title if len(title) <= _WIDEST else f"{title[: _WIDEST - 1]}…",
+        cut(visible(one.vertex), _WIDEST),
         visible(one.line),
         _signed(one.difference_s),
         change(lambda run: amounts.duration(None if run.time_s is None else 1000 * run.time_s)),

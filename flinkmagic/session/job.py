@@ -556,4 +556,4 @@ def _error_view(entry: ExceptionHistoryEntry, info: ExecutionGraphInfo) -> Error
     if entry.vertex is None:
         return ErrorView(message, where, traceback=trace)
     vertex = info.archived_execution_graph.execution_vertex(entry.vertex)
-    return ErrorView(message, where, vertex.job_vertex.id, vertex.subtask, entry.attempt, trace)
+    return ErrorView(message, where, vertex.job_vertex.id, trace)

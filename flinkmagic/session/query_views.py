@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import count, duration, magnitude, size
+from flinkmagic.display.printable import cut
 from flinkmagic.display.queries import QueryFact, QueryView
 
 if TYPE_CHECKING:
@@ -102,13 +103,9 @@ def _instant(ms: float) -> str:
 
 
 def _offsets(source: SourceProgress) -> str:
-    read = f"{source.description}: {_short(source.start or 'the beginning')} → {_short(source.end)}"
+    read = f"{source.description}: {cut(source.start or 'the beginning', _LONGEST)} → {cut(source.end, _LONGEST)}"
     behind = source.latest not in ("", source.end)
-    return f"{read}; it has {_short(source.latest)}" if behind else read
-
-
-def _short(offset: str) -> str:
-    return offset if len(offset) <= _LONGEST else f"{offset[: _LONGEST - 1]}…"
+    return f"{read}; it has {cut(source.latest, _LONGEST)}" if behind else read
 
 
 _LONGEST = 120

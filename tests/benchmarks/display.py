@@ -136,7 +136,7 @@ def overhead(repeats: int) -> dict[str, float]:
             rows.append((ours, drawn - compiled, ours + drawn - compiled, len(graph.stream_graph.nodes)))
         forget_layouts()
         began = time.perf_counter()
-        view = JobView({"job": job_view(graph.job_graph)})
+        view = JobView([job_view(graph.job_graph)])
         widget = time.perf_counter() - began
         view._drawing.join()
     finally:
@@ -168,7 +168,7 @@ def updates(repeats: int) -> dict[str, float]:
             NodeView(f"v{i}", "operator", f"vertex {i}", parallelism=tasks_each, vertex_id=f"v{i}")
             for i in range(vertices)
         )
-        view = JobView({"job": GraphView("job", "benchmark", nodes)})
+        view = JobView([GraphView("job", "benchmark", nodes)])
         view._drawing.join()
 
         def snapshot(turn: int) -> JobSnapshot:

@@ -148,12 +148,10 @@ class FakeJob:
         self.earlier: list[TaskView] = []
         job_graph = graph.job_graph
         self.view = JobView(
-            {
-                "stream": lambda: stream_view(stream_graph, job_graph), "job": lambda: job_view(job_graph),
-                "execution": lambda: execution_view(graph), "regions": lambda: regions_view(graph),
-            },
-            on_run=self.start, on_cancel=self.cancel,
-        )  # fmt: skip
+            [stream_view(stream_graph, job_graph), job_view(job_graph), execution_view(graph), regions_view(graph)],
+            on_run=self.start,
+            on_cancel=self.cancel,
+        )
 
     def wait_drawn(self) -> None:
         """Wait until every picture of the view is laid out."""
@@ -244,11 +242,11 @@ class FakeJob:
         lost = replace(first, state="FAILED", end_ms=first.start_ms, slot="executor 2:0", error="Executor lost")
         self.earlier = [lost]
         made[vertex, subtask] = replace(first, attempt=1, state="FAILED", error=reason)
-        title = self.view.view("job").node(vertex).title
+        title = next(node.title for node in self.view.view("job").nodes if node.id == vertex)
         parallelism = len(states[vertex])
         error = ErrorView(
             reason,
-            f"{title} ({subtask + 1}/{parallelism}), cell 3, line 5", vertex, subtask, 0,
+            f"{title} ({subtask + 1}/{parallelism}), cell 3, line 5", vertex,
             'File "cell 3", line 5, in to_minutes\n    return float(text)\nValueError: could not convert',
         )  # fmt: skip
         self.end(states, made, began, "FAILED", [error])
@@ -281,7 +279,7 @@ class FakeJob:
             "skewed-partition", "measured",
             "partition 4 of 4 has 31.2 times as much as the others: its task took 7.1 s, the median 420 ms",
             "19.4 s of slots lost", "measured: the time for which slots idled after the vertex's other tasks",
-            "cell 3, line 6", f"by_line = {NAME}.orderBy(F.desc(\"count\"))", counts.vertex_id, counts.name,
+            "cell 3, line 6", f"by_line = {NAME}.orderBy(F.desc(\"count\"))", counts.vertex_id,
             "HashAggregate",
             'df.groupBy("key", (F.rand() * 8).cast("int").alias("salt")).agg(...).groupBy("key").agg(...)',
         )  # fmt: skip
@@ -293,7 +291,7 @@ class FakeJob:
         )  # fmt: skip
         python = replace(
             skew, rule="python-functions", certainty="possible", cost="640 ms of slots lost", where="cell 3, line 4",
-            code='late = late.join(carriers, "carrier")', vertex_id=join.vertex_id, vertex=join.name,
+            code='late = late.join(carriers, "carrier")', vertex_id=join.vertex_id,
             what="Python functions take 640 ms of the stage's 1.1 s, for 3.0 K rows, row by row",
             operator="BatchEvalPython", estimate="measured: the time of Python workers", cure="F.upper(col)",
         )  # fmt: skip

@@ -280,7 +280,7 @@ def said(call, operator, line, variable=""):
     return {"call": BAD, "operator": MORE, "line": 1, "cell": BAD, "code": code, "variable": BAD, "text": MORE}
 delays.__globals__["said"] = said
 job = FakeJob(*delays())
-errors = [ErrorView(BAD, MORE, next(iter(job.graph.job_graph.vertices)), 0, 0, BAD)]
+errors = [ErrorView(BAD, MORE, next(iter(job.graph.job_graph.vertices)), BAD)]
 states = {v.id: bytes([8] * v.parallelism) for v in job.graph.job_vertices}
 job.view.update(JobSnapshot(BAD, "FAILED", 5.0, states, errors=errors, note=MORE))
 """

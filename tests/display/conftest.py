@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from flinkmagic.display.execution_views import MAX_PAIRS
 from flinkmagic.display.findings import FindingsView, FindingView
 from flinkmagic.display.snapshot import EdgeView, GraphView, JobSnapshot, NodeView, OperatorLine
 from tests.display.states import state_codes
@@ -36,10 +37,10 @@ def make_view(kind: str = "job", wide: int = 4) -> GraphView:
         NodeView("v5", "sink", "Sink: by_line", (_line('by_line.write.csv("out/by_line")', "Insert", 8),), wide, "v5"),
     )  # fmt: skip
     edges = (
-        EdgeView("v1", "v3", "FORWARD", "PIPELINED_BOUNDED", "POINTWISE"),
-        EdgeView("v2", "v3", "BROADCAST", "BLOCKING", "ALL_TO_ALL"),
-        EdgeView("v3", "v4", "HASH", "BLOCKING", "ALL_TO_ALL"),
-        EdgeView("v3", "v5", "RANGE", "BLOCKING", "ALL_TO_ALL"),
+        EdgeView("v1", "v3", "FORWARD", "PIPELINED_BOUNDED"),
+        EdgeView("v2", "v3", "BROADCAST", "BLOCKING"),
+        EdgeView("v3", "v4", "HASH", "BLOCKING"),
+        EdgeView("v3", "v5", "RANGE", "BLOCKING"),
     )
     if kind == "execution":
         width = {node.id: node.parallelism for node in nodes}
@@ -48,7 +49,7 @@ def make_view(kind: str = "job", wide: int = 4) -> GraphView:
                 edge,
                 pairs=tuple((i, i) for i in range(4)) if edge.partitioner == "FORWARD" else tuple(
                     (i, j) for i in range(width[edge.source]) for j in range(width[edge.target])
-                ),
+                ) if width[edge.source] * width[edge.target] <= MAX_PAIRS else None,
             )
             for edge in edges
         )  # fmt: skip
@@ -60,7 +61,7 @@ def finding(vertex_id: str = "v3", **more: str) -> FindingView:
     known = {
         "rule": "skewed-partition", "certainty": "measured", "what": "partition 6 of 8 has most rows",
         "cost": "19.4 s of slots lost", "estimate": "measured: the time for which slots idled", "where": "line 5",
-        "code": f"x = {AGG}", "vertex": "Join", "operator": "HashAggregate", "cure": 'df.repartition("key", "other")',
+        "code": f"x = {AGG}", "operator": "HashAggregate", "cure": 'df.repartition("key", "other")',
     }  # fmt: skip
     return FindingView(vertex_id=vertex_id, **{**known, **more})
 

@@ -42,10 +42,10 @@ def test_one_state_speaks_for_a_vertex(states: str, speaker: str) -> None:
 def test_painting_gives_nodes_the_states_of_their_vertex(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
     plain = view()
     painted = plain.paint(snapshot)
-    assert painted.node("v1").state_counts == {"SCHEDULED": 1, "RUNNING": 1, "FINISHED": 2}
+    assert painted.nodes[0].state_counts == {"SCHEDULED": 1, "RUNNING": 1, "FINISHED": 2}
     assert painted.status == "RUNNING"
     assert painted.elapsed_ms == 4210.0
-    assert plain.node("v1").states == b""
+    assert plain.nodes[0].states == b""
 
 
 def test_task_counts(snapshot: JobSnapshot) -> None:

@@ -37,7 +37,7 @@ def test_the_tree_begins_at_the_sinks_and_writes_shared_parts_once(view: Callabl
 
 
 def test_states_stand_in_the_tree(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
-    text = to_text(view().paint(snapshot), width=200)
+    text = to_text(view().paint(snapshot))
     assert "delays · Job graph · ▶ RUNNING after 4.2 s" in text
     assert '[2] Source: spark.read.csv("airlines")  ×1  ✓1 finished' in text
     assert "◑1 deploying ◌1 canceling ⊘1 canceled ✗1 failed" in text

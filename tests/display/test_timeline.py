@@ -64,7 +64,7 @@ def test_short_tasks_that_follow_each_other_are_one_bar(view: Callable[..., Grap
     tasks = tuple(TaskView("v1", i, state="FINISHED", start_ms=float(i), end_ms=i + 0.9) for i in range(20_000))
     picture = draw_timeline(view(), ran(snapshot, tasks))
     assert picture is not None
-    assert picture.root.count() < 100
+    assert picture.root.to_svg().count("<") < 200
     assert len(picture.root.to_svg()) < 20_000
 
 

@@ -105,7 +105,7 @@ def test_job_view_lists_a_chain_from_its_source_on_and_says_what_is_shared() -> 
     ]  # fmt: skip
     assert join.badges == ("shared by 2",)
     assert [node.parallelism for node in view.nodes] == [1, 4, 4, 4]
-    assert [(edge.label, edge.pattern) for edge in view.edges] == [
+    assert [(edge.label, dict(edge.facts)["distribution"]) for edge in view.edges] == [
         ("BROADCAST · blocking", "ALL_TO_ALL"), ("HASH · blocking", "ALL_TO_ALL"), ("HASH · blocking", "ALL_TO_ALL"),
     ]  # fmt: skip
     assert view.summary == "9 operators in 4 job vertices, 13 tasks"
@@ -152,7 +152,7 @@ def test_pointwise_connections_follow_flinks_rule() -> None:
 def test_too_many_connections_are_one_arrow() -> None:
     (edge,) = execution_view(streaming(100, 100, PartitionerKind.HASH)).edges
     assert edge.pairs is None
-    assert edge.pattern == "ALL_TO_ALL"
+    assert dict(edge.facts)["distribution"] == "ALL_TO_ALL"
 
 
 def test_regions_frame_the_vertices_that_run_together() -> None:
@@ -172,18 +172,13 @@ def test_snapshots_carry_the_states_of_the_execution_graph() -> None:
         graph.transition(0, state, 1.0)
     snapshot = JobSnapshot("delays", "RUNNING", states=states_by_vertex(graph.archive()))
     graph.transition(0, ExecutionState.RUNNING, 2.0)
-    first = graph.job_vertices[0].id
     painted = job_view(job_graph).paint(snapshot)
-    assert painted.node(first).state_counts == {"INITIALIZING": 1}
+    assert painted.nodes[0].id == graph.job_vertices[0].id
+    assert painted.nodes[0].state_counts == {"INITIALIZING": 1}
     assert snapshot.task_counts == {"CREATED": 12, "INITIALIZING": 1}
     assert stream_view(compiled()[0]).nodes[0].states == b""
-    assert (
-        job_view(job_graph)
-        .paint(JobSnapshot("delays", "RUNNING", states=states_by_vertex(graph)))
-        .node(first)
-        .leading_state
-        == "RUNNING"
-    )
+    painted = job_view(job_graph).paint(JobSnapshot("delays", "RUNNING", states=states_by_vertex(graph)))
+    assert painted.nodes[0].leading_state == "RUNNING"
 
 
 def test_a_node_that_nothing_was_said_of_goes_by_flinks_name() -> None:

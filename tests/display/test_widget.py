@@ -22,12 +22,7 @@ from flinkmagic.errors.usage import JobFailedError
 @pytest.fixture
 def made(view: Callable[..., GraphView]) -> Callable[..., JobView]:
     def make(**options: Any) -> JobView:
-        views = {
-            "job": view(),
-            "execution": lambda: view("execution"),
-            "stream": lambda: replace(view(), kind="stream"),
-        }
-        return JobView(views, **options)
+        return JobView([view(), view("execution"), replace(view(), kind="stream")], **options)
 
     return make
 
@@ -137,7 +132,7 @@ def test_large_graphs_open_collapsed() -> None:
     from flinkmagic.display.snapshot import EdgeView
 
     edges = tuple(EdgeView(f"n{i}", f"n{i + 1}", "HASH") for i in range(79) if i % 10 != 9)
-    widget = JobView({"job": GraphView("job", "large", nodes, edges)})
+    widget = JobView([GraphView("job", "large", nodes, edges)])
     assert widget._about["collapsible"]
     assert len(widget._about["groups"]) == 8
     assert widget._collapsed["tree"][0] == "svg"

@@ -62,7 +62,7 @@ def test_actions(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
 
 
 def test_errors_are_made_visible(snapshot: JobSnapshot) -> None:
-    error = ErrorView("bad\x1b[31m", "where\u202e", "v1", 2, 0, "line 1\nline 2\x00")
+    error = ErrorView("bad\x1b[31m", "where\u202e", "v1", "line 1\nline 2\x00")
     (sent,) = widget_data.frame(replace(snapshot, errors=[error]), (), can_run=False, can_cancel=False)["errors"]
     assert sent["message"] == "bad␛[31m"
     assert sent["where"] == "where⟨U+202E⟩"

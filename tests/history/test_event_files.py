@@ -29,7 +29,7 @@ def test_what_sparks_codecs_write_is_read_whole_and_as_far_as_it_goes(spark, tmp
     path = compressed(spark, tmp_path / f"app-1.{codec}", codec)
     (log,) = find_logs(path)
     assert list(log.lines()) == LINES
-    assert (log.bytes_read, log.notes) == (sum(map(len, LINES)), [])
+    assert log.notes == []
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
     (log,) = find_logs(path)
     read = list(log.lines())

@@ -183,7 +183,8 @@ def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monk
     (line,) = first._lines.values()
     assert row["place"] == line.view.place
     assert line.view._frame["status"] == "FINISHED"
-    last = next(one for one in line.openable.draw().by_kind["job"].nodes if one.role == "sink")
+    job_graph = next(view for view in line.openable.draw().views if view.kind == "job")
+    last = next(one for one in job_graph.nodes if one.role == "sink")
     assert set(line.openable.draw()[1].states_of(last)) == {STATE_NAMES.index("FINISHED")}, "the action ran it"
     on.run("g.count()")
     on.run("g.count()")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from flinkmagic import session
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.errors.actions import ActionCancelledError
 from flinkmagic.magics.line_jobs import MOST_JOBS, LineJobs
@@ -123,9 +124,10 @@ class Run:
         return JobDetails("the same", self.name, self.status, float(self.number), 1.0, 1, 1)
 
 
-def test_what_is_known_is_bounded_and_holds_no_job() -> None:
+def test_what_is_known_is_bounded_and_holds_no_job(monkeypatch) -> None:
     runs = [Run(number) for number in range(MOST_JOBS + 51)]
-    known = LineJobs(lambda: [run.details() for run in runs])
+    monkeypatch.setattr(session, "submitted_jobs", lambda: [run.details() for run in runs])
+    known = LineJobs()
     where = SourceLocation("cell 1", "file", 4, "df.count()")
     for run in runs:
         known.add(run, 1, where)  # type: ignore[arg-type]

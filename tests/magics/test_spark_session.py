@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from flinkmagic.errors.capturing import SparkConnectSessionError
-from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.magics import spark_session
-from flinkmagic.magics.spark_session import cell_session
+from flinkmagic.jvm import contexts
+from flinkmagic.magics.spark_session import cell_session, say_other_python
 
 
 def shell(**namespace):
@@ -43,11 +42,9 @@ def test_a_connect_session_is_refused() -> None:
 def workers_run(spark, monkeypatch):
     """Let the workers of the session run some Python, and no cell have asked for it yet."""
 
-    say = spark_session._other_python_said.__wrapped__
-
     def run(python):
         monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
-        monkeypatch.setattr(spark_session, "_other_python_said", kept_for_context(say))
+        vars(spark.sparkContext).get(contexts._PLACE, {}).pop(say_other_python, None)
 
     return run
 

@@ -39,6 +39,11 @@ class SourceLocation:
     called_from: SourceLocation | None = None
     """The line of the captured cell that led here; None if this line is in the cell itself."""
 
+    @property
+    def line_in_cell(self) -> int:
+        """The number of the captured cell's line: of this one, or of the one that led here."""
+        return (self.called_from or self).line
+
     def __str__(self) -> str:
         here = f"{self.cell}, line {self.line}"
         return here if self.called_from is None else f"{here} (called from {self.called_from})"

@@ -1,14 +1,6 @@
 // The job view: header, tabs, and what they show. All that it knows is in the model's traits; the kernel is needed only
 // for Run and Cancel.
 
-const TABS = [
-  ["stream", "Stream graph"],
-  ["job", "Job graph"],
-  ["execution", "Execution graph"],
-  ["regions", "Regions and slots"],
-  ["timeline", "Timeline"],
-  ["findings", "Findings"],
-];
 const NARROW = 760;
 const TOUCH_MS = 15000;
 const [MIN_HEIGHT, MAX_HEIGHT] = [380, 660];
@@ -18,6 +10,7 @@ class JobView {
     this.model = model;
     this.about = model.get("_about");
     this.look = this.about.look;
+    this.frame = model.get("_frame");
     this.tasks = new TaskTable(model.get("_tasks"));
     this.collapsed = Boolean(this.about.collapsible);
     const shared = { about: this.about, look: this.look, onSelect: (...args) => this.select(...args) };
@@ -69,13 +62,13 @@ class JobView {
 
   bar() {
     this.tabs = h("div.fm-tabs", { role: "tablist", "aria-label": "Graphs of the job" });
-    for (const [kind, title] of TABS) {
+    for (const [kind, title] of this.about.tabs) {
       this.tabs.append(h("button.fm-tab", { type: "button", role: "tab", "data-kind": kind, onclick: () => this.open(kind) }, title));
     }
     this.tabs.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step) return;
-      const kinds = TABS.map(([kind]) => kind);
+      const kinds = this.about.tabs.map(([kind]) => kind);
       const next = kinds[(kinds.indexOf(this.model.get("tab")) + step + kinds.length) % kinds.length];
       this.open(next);
       this.tabs.querySelector(`[data-kind=${next}]`).focus();
@@ -153,12 +146,11 @@ class JobView {
       button.tabIndex = is ? 0 : -1;
     }
     this.tools.classList.toggle("fm-off", !(tab in this.graphs));
-    this.legend.hidden = false;
     this.collapse.hidden = tab !== "job" || !this.about.collapsible;
     this.collapse.setAttribute("aria-pressed", String(this.collapsed));
     if (tab === "timeline") {
       replaceChildren(this.stage, this.timeline.root);
-      return this.timeline.update(this.frame ?? this.model.get("_frame"), this.tasks);
+      return this.timeline.update(this.frame, this.tasks);
     }
     if (tab === "findings") return replaceChildren(this.stage, this.findings.root);
     const pane = this.graphs[tab];
@@ -170,10 +162,10 @@ class JobView {
     if (this.stage.firstChild !== pane.root) replaceChildren(this.stage, pane.root, tab === "regions" ? this.slots.root : null);
     this.heighten(picture);
     pane.show(picture);
-    pane.paint(this.frame ?? this.model.get("_frame"));
+    pane.paint(this.frame);
     pane.markFound(this.findings.byVertex);
     pane.mark(this.model.get("selected"));
-    if (tab === "regions") this.slots.update(this.frame ?? this.model.get("_frame"), this.tasks);
+    if (tab === "regions") this.slots.update(this.frame, this.tasks);
   }
 
   /** Give the stage the height that the drawing needs, within reason; the reader's own choice (dragging) stays. */

@@ -46,7 +46,6 @@ def findings_view(findings: Sequence[Finding], path: CriticalPath | None) -> Fin
             where=one.where,
             code=one.code,
             vertex_id=one.vertex_id,
-            vertex=one.vertex,
             operator=one.operator,
             cure=one.cure,
         )
