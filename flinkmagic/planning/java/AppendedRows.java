@@ -32,7 +32,7 @@ import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import org.apache.spark.sql.execution.joins.BaseJoinExec;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Which shuffles need only the rows of files that were added, beside those that an earlier job has written.
@@ -253,9 +253,7 @@ public class AppendedRows {
             if (!(plan.outputPartitioning() instanceof UnknownPartitioning)) {
                 return "a union puts partitions together";
             }
-            Iterator children = plan.children().iterator();
-            while (children.hasNext()) {
-                SparkPlan child = (SparkPlan) children.next();
+            for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
                 String why = null;
                 if (grows(child)) {
                     why = rows(child);
@@ -290,15 +288,12 @@ public class AppendedRows {
         }
 
         private String aggregate(BaseAggregateExec plan) throws Exception {
-            Iterator columns = ((SparkPlan) plan).output().iterator();
-            while (columns.hasNext()) {
-                if (((Attribute) columns.next()).dataType().catalogString().contains("collate")) {
+            for (Attribute column : JavaConverters.asJavaIterable(((SparkPlan) plan).output())) {
+                if (column.dataType().catalogString().contains("collate")) {
                     return "which of several texts that count as equal is taken may depend on the order of rows";
                 }
             }
-            Iterator all = plan.aggregateExpressions().iterator();
-            while (all.hasNext()) {
-                AggregateExpression each = (AggregateExpression) all.next();
+            for (AggregateExpression each : JavaConverters.asJavaIterable(plan.aggregateExpressions())) {
                 String function = each.aggregateFunction().getClass().getSimpleName();
                 if (!MERGED.contains(function)) {
                     return each.aggregateFunction().prettyName() + " may depend on the order of rows";
@@ -316,12 +311,8 @@ public class AppendedRows {
         }
 
         private boolean anySubqueryGrows(SparkPlan plan) throws Exception {
-            return anyGrows(plan.subqueries().iterator());
-        }
-
-        private boolean anyGrows(Iterator plans) throws Exception {
-            while (plans.hasNext()) {
-                if (grows((SparkPlan) plans.next())) {
+            for (SparkPlan subquery : JavaConverters.asJavaIterable(plan.subqueries())) {
+                if (grows(subquery)) {
                     return true;
                 }
             }
@@ -332,8 +323,10 @@ public class AppendedRows {
         private boolean grows(SparkPlan plan) throws Exception {
             Boolean known = (Boolean) grown.get(plan);
             if (known == null) {
-                boolean does = plan instanceof FileSourceScanExec && !added((FileSourceScanExec) plan).isEmpty()
-                    || anyGrows(plan.children().iterator()) || anySubqueryGrows(plan);
+                boolean does = plan instanceof FileSourceScanExec && !added((FileSourceScanExec) plan).isEmpty();
+                for (SparkPlan part : PlanNodes.parts(plan)) {
+                    does = does || grows(part);
+                }
                 Object hidden = Reflect.callIfAny(plan, "child");  // of what is reused
                 does = does || hidden instanceof SparkPlan && grows((SparkPlan) hidden);
                 SparkPlan kept = plan instanceof InMemoryTableScanExec
@@ -350,9 +343,7 @@ public class AppendedRows {
             if (plan instanceof FileSourceScanExec) {
                 return !added((FileSourceScanExec) plan).isEmpty();
             }
-            Iterator children = plan.children().iterator();
-            while (children.hasNext()) {
-                SparkPlan child = (SparkPlan) children.next();
+            for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
                 if (!(child instanceof ShuffleExchangeLike || child instanceof BroadcastExchangeLike) && reads(child)) {
                     return true;
                 }

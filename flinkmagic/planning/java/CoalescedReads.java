@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.joins.CartesianProductExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import scala.Option;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Lets one task read several partitions of the shuffles below a stage if these turned out small.
@@ -174,9 +174,8 @@ public class CoalescedReads {
             || plan instanceof BroadcastNestedLoopJoinExec) {
             return false;
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (!collect((SparkPlan) children.next(), hidden, keptToo, leaves)) {
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            if (!collect(child, hidden, keptToo, leaves)) {
                 return false;
             }
         }

@@ -25,6 +25,7 @@ import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /** Rows that runs keep, several neighbouring partitions of which one task reads. */
@@ -48,9 +49,7 @@ public class MergedRows {
         ArrayList attributes = columns(scan);
         int read = attributes.size();
         for (SortOrder order : lostOrder(scan)) {
-            Iterator columns = order.references().iterator();
-            while (columns.hasNext()) {
-                Object column = columns.next();
+            for (Object column : JavaConverters.asJavaIterable(order.references())) {
                 if (!attributes.contains(column)) {
                     attributes.add(column);
                 }
@@ -62,9 +61,7 @@ public class MergedRows {
 
     /** The columns that a scan reads. */
     public static ArrayList columns(InMemoryTableScanExec scan) {
-        ArrayList columns = new ArrayList();
-        PlanLeaves.addAll(columns, scan.attributes().iterator());
-        return columns;
+        return new ArrayList(JavaConverters.seqAsJavaList(scan.attributes()));
     }
 
     /**
@@ -122,9 +119,8 @@ public class MergedRows {
             && logical.get() instanceof Sort) {
             return true;
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (sortsWithinPartitions((SparkPlan) children.next())) {
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            if (sortsWithinPartitions(child)) {
                 return true;
             }
         }
@@ -134,14 +130,11 @@ public class MergedRows {
     /** The order of the rows in each partition, unless it is that of all partitions. */
     private static ArrayList<SortOrder> lostOrder(InMemoryTableScanExec scan) {
         ArrayList<SortOrder> ordering = new ArrayList<SortOrder>();
-        Iterator orders = scan.outputOrdering().iterator();
-        boolean isKnown = true;
-        while (orders.hasNext() && isKnown) {
-            SortOrder order = (SortOrder) orders.next();
-            isKnown = order.references().subsetOf(scan.relation().outputSet());
-            if (isKnown) {
-                ordering.add(order);
+        for (SortOrder order : JavaConverters.asJavaIterable(scan.outputOrdering())) {
+            if (!order.references().subsetOf(scan.relation().outputSet())) {
+                break;
             }
+            ordering.add(order);
         }
         if (scan.outputPartitioning() instanceof RangePartitioning) {
             Iterator ranges = ((RangePartitioning) scan.outputPartitioning()).ordering().iterator();

@@ -15,15 +15,13 @@ import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /** Makes nodes of plans from others. */
 public class PlanNodes {
     /** A copy of a node, over the same children. */
     public static SparkPlan copy(SparkPlan plan) {
-        ArrayList children = new ArrayList();
-        PlanLeaves.addAll(children, plan.children().iterator());
-        return (SparkPlan) withChildren(plan, children);
+        return (SparkPlan) withChildren(plan, new ArrayList(JavaConverters.seqAsJavaList(plan.children())));
     }
 
     /** A copy of a node, over other children. */
@@ -33,23 +31,32 @@ public class PlanNodes {
         return copied;
     }
 
+    /** The plans that a plan consists of: its inputs, and those in its expressions. */
+    public static ArrayList<SparkPlan> parts(SparkPlan plan) {
+        ArrayList<SparkPlan> found = new ArrayList<SparkPlan>(JavaConverters.seqAsJavaList(plan.children()));
+        found.addAll(JavaConverters.seqAsJavaList(plan.subqueries()));
+        return found;
+    }
+
+    /** The exchange, or the subquery, that a leaf reads a second time; null if it is no such leaf. */
+    public static SparkPlan reused(SparkPlan plan) {
+        if (plan instanceof ReusedExchangeExec) {
+            return ((ReusedExchangeExec) plan).child();
+        }
+        return plan instanceof ReusedSubqueryExec ? (SparkPlan) ((ReusedSubqueryExec) plan).child() : null;
+    }
+
     /** Whether a plan contains a node, shared ones and subqueries included. */
     public static boolean holds(SparkPlan plan, SparkPlan sought) {
         if (plan == sought) {
             return true;
         }
-        if (plan instanceof ReusedExchangeExec) {
-            return holds((SparkPlan) ((ReusedExchangeExec) plan).child(), sought);
+        SparkPlan reused = reused(plan);
+        if (reused != null) {
+            return holds(reused, sought);
         }
-        if (plan instanceof ReusedSubqueryExec) {
-            return holds((SparkPlan) ((ReusedSubqueryExec) plan).child(), sought);
-        }
-        return anyHolds(plan.children().iterator(), sought) || anyHolds(plan.subqueries().iterator(), sought);
-    }
-
-    private static boolean anyHolds(Iterator plans, SparkPlan sought) {
-        while (plans.hasNext()) {
-            if (holds((SparkPlan) plans.next(), sought)) {
+        for (SparkPlan part : parts(plan)) {
+            if (holds(part, sought)) {
                 return true;
             }
         }
@@ -86,7 +93,7 @@ public class PlanNodes {
 
     /** Scala's indexed sequence, of the version that runs. */
     public static scala.collection.immutable.Vector vector(ArrayList items) {
-        return LeafPartitions.list(items).toVector();
+        return JavaConverters.asScalaBuffer(items).toVector();
     }
 
     /** Expressions over other plans of their subqueries. */

@@ -30,7 +30,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import scala.Function1;
 import scala.Option;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
@@ -200,9 +200,10 @@ public class PlanRebuilder {
             forget(ran(scan));
             forget((SparkPlan) together.remove(plan));
         }
-        Iterator children = plan.children().iterator();
-        while (!isExchange(plan) && children.hasNext()) {
-            renewWrite((SparkPlan) children.next());
+        if (!isExchange(plan)) {
+            for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+                renewWrite(child);
+            }
         }
     }
 
@@ -327,11 +328,10 @@ public class PlanRebuilder {
         RDDScanExec scan = (RDDScanExec) rebuild(plan);
         RDD rdd = scan.rdd();
         while (true) {
-            Iterator dependencies = rdd.dependencies().iterator();
-            if (!dependencies.hasNext()) {
+            if (rdd.dependencies().isEmpty()) {
                 return null;
             }
-            Dependency dependency = (Dependency) dependencies.next();
+            Dependency dependency = (Dependency) rdd.dependencies().head();
             if (dependency instanceof ShuffleDependency) {
                 return (ShuffleDependency) dependency;
             }
@@ -501,9 +501,7 @@ public class PlanRebuilder {
     private SparkPlan withNewChildren(SparkPlan plan) throws Exception {
         ArrayList<SparkPlan> children = new ArrayList<SparkPlan>();
         boolean changed = false;
-        Iterator old = plan.children().iterator();
-        while (old.hasNext()) {
-            SparkPlan child = (SparkPlan) old.next();
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
             SparkPlan rebuilt = input(child);
             changed = changed || rebuilt != child;
             children.add(rebuilt);
@@ -520,9 +518,7 @@ public class PlanRebuilder {
     private SparkPlan withNewSubqueries(SparkPlan plan) throws Exception {
         IdentityHashMap<SparkPlan, SparkPlan> wrapped = new IdentityHashMap<SparkPlan, SparkPlan>();
         IdentityHashMap<SparkPlan, SparkPlan> unwrapped = new IdentityHashMap<SparkPlan, SparkPlan>();
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            SparkPlan subquery = (SparkPlan) subqueries.next();
+        for (SparkPlan subquery : JavaConverters.asJavaIterable(plan.subqueries())) {
             SparkPlan rebuilt = rebuild(subquery);
             if (rebuilt != subquery) {
                 SparkPlan wrapper = new ReusedSubqueryExec(new ReusedSubqueryExec((BaseSubqueryExec) rebuilt));

@@ -65,6 +65,7 @@ import org.apache.spark.util.collection.BitSet;
 import scala.Product;
 import scala.Tuple2;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Digests of what physical plans compute: equal in two runs, and in two processes, only if the rows are equal.
@@ -416,9 +417,7 @@ public class PlanKeys {
             cached(((InMemoryRelation) plan).cacheBuilder(), out, fact);
             writeAll(((QueryPlan) plan).output().iterator(), out, fact);
         } else if (plan instanceof WithCTE) {
-            Iterator ctes = ((WithCTE) plan).cteDefs().iterator();
-            while (ctes.hasNext()) {
-                CTERelationDef cte = (CTERelationDef) ctes.next();
+            for (CTERelationDef cte : JavaConverters.asJavaIterable(((WithCTE) plan).cteDefs())) {
                 PlanFact part = factOf((QueryPlan) cte.child());
                 fact.merge(part);
                 definitions.put(Long.valueOf(cte.id()), part.digest);
@@ -610,9 +609,10 @@ public class PlanKeys {
             LocalRows made = new LocalRows();
             StringBuilder text = new StringBuilder();
             PlanFact part = new PlanFact();
-            Iterator each = rows.iterator();
-            while (each.hasNext() && !made.isFull()) {
-                Object row = each.next();
+            for (Object row : JavaConverters.asJavaIterable(rows)) {
+                if (made.isFull()) {
+                    break;
+                }
                 if (row instanceof UnsafeRow) {
                     made.add((UnsafeRow) row);
                 } else {
@@ -818,9 +818,8 @@ public class PlanKeys {
             if (seen.size() > MOST_RDDS) {
                 return "very long lineage";
             }
-            Iterator dependencies = current.dependencies().iterator();
-            while (dependencies.hasNext()) {
-                open.add(((Dependency) dependencies.next()).rdd());
+            for (Object dependency : JavaConverters.asJavaIterable(current.dependencies())) {
+                open.add(((Dependency) dependency).rdd());
             }
         }
         if (!isLocal) {
