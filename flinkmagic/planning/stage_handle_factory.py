@@ -263,9 +263,7 @@ class StageHandleFactory:
         )
         appended = None
         if rows.exact and rows.number and not boundary.reads_columns:
-            appended = AppendedRelation(
-                self._forest.sc, self._rebuilder, self._appended, boundary.plan, handle, relation
-            )
+            appended = AppendedRelation(self._forest.sc, self._rebuilder, self._appended, relation, handle)
         self.results.append(
             StageResult(
                 handle,

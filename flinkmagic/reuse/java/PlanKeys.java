@@ -172,9 +172,7 @@ public class PlanKeys {
      */
     public String keyOf(SparkPlan plan) throws Exception {
         rules(false, false);
-        Map answer = answer(factOf(plan));
-        answer.put("settings", SessionSettings.numberOf(plan.session().sessionState(), PERSISTED.context()));
-        return JSON.writeValueAsString(answer);
+        return answer(factOf(plan), SessionSettings.numberOf(plan.session().sessionState(), PERSISTED.context()));
     }
 
     /**
@@ -186,8 +184,7 @@ public class PlanKeys {
         plans = open;
         try {
             PlanFact fact = factOf(plan);
-            Map answer = new LinkedHashMap();
-            answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
+            Map answer = answer(fact);
             answer.put("reads", fact.reads);
             return JSON.writeValueAsString(answer);
         } finally {
@@ -239,6 +236,12 @@ public class PlanKeys {
         this.ofAnswer = ofAnswer;
     }
 
+    private String answer(PlanFact fact, Integer settings) throws Exception {
+        Map answer = answer(fact);
+        answer.put("settings", settings);
+        return JSON.writeValueAsString(answer);
+    }
+
     private Map answer(PlanFact fact) {
         Map answer = new LinkedHashMap();
         answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
@@ -274,9 +277,8 @@ public class PlanKeys {
     /** As `keyOf`, of a part of a query as it is analysed: of what reads files, whether that is cached or not. */
     public String keyOfRead(LogicalPlan part, QueryExecution query) throws Exception {
         rules(true, false);
-        Map answer = answer(factOf(part));
-        answer.put("settings", SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
-        return JSON.writeValueAsString(answer);
+        return answer(
+            factOf(part), SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
     }
 
     /**
@@ -306,9 +308,7 @@ public class PlanKeys {
         }
         settings = SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context());
         try {
-            Map answer = answer(fact.reason == null ? factOf(plan) : fact);
-            answer.put("settings", settings);
-            return JSON.writeValueAsString(answer);
+            return answer(fact.reason == null ? factOf(plan) : fact, settings);
         } finally {
             settings = null;
         }
