@@ -225,7 +225,7 @@ def _values(array: pa.Array, kind: T.DataType, as_bytes: type) -> list[Any]:
         parts = [_values(array.field(place), one.dataType, as_bytes) for place, one in enumerate(kind.fields)]
         made = list(_rows(kind.names, len(array), parts))
         return [row if there.as_py() else None for row, there in zip(made, array.is_valid(), strict=True)]
-    if type(kind) in (T.ArrayType, T.MapType):
+    if isinstance(kind, T.ArrayType | T.MapType):
         inner = _pair_type(kind) if isinstance(kind, T.MapType) else kind.elementType
         held, ends = _values(array.values, inner, as_bytes), array.offsets.to_pylist()
         lists = [held[start:end] for start, end in pairwise(ends)]

@@ -285,14 +285,8 @@ public class LogicalCuts {
 
     private LogicalPlan withNewChildren(LogicalPlan plan) throws Exception {
         ArrayList<LogicalPlan> children = new ArrayList<LogicalPlan>();
-        boolean changed = false;
         for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
-            LogicalPlan made = rewriteAny(child);
-            changed = changed || made != child;
-            children.add(made);
-        }
-        if (!changed) {
-            return plan;
+            children.add(rewriteAny(child));
         }
         return (LogicalPlan) PlanNodes.withChildren(plan, children);
     }

@@ -2,10 +2,6 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 
-import flinkmagic.jvm.Reflect;
-import org.apache.spark.Partition;
-import org.apache.spark.rdd.CoalescedRDD;
-import org.apache.spark.rdd.CoalescedRDDPartition;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
@@ -86,23 +82,18 @@ public class MergedRows {
         return new InputAdapter(made);  // an operator above may be one of generated code
     }
 
-    /**
-     * Neighbours together, in their order. `coalesce` would put partitions together by where they are kept; a coalescer
-     * of one's own is sent with each task, to executors that do not have its class.
-     */
+    /** Neighbours together, in their order. */
     private static RDD neighbours(RDD rows, ShufflePartitionSpec[] specs) throws Exception {
-        Partition[] parts = new Partition[specs.length];
-        for (int i = 0; i < parts.length; i++) {
-            CoalescedPartitionSpec spec = (CoalescedPartitionSpec) specs[i];
+        ArrayList<int[]> groups = new ArrayList<int[]>();
+        for (ShufflePartitionSpec each : specs) {
+            CoalescedPartitionSpec spec = (CoalescedPartitionSpec) each;
             int[] members = new int[spec.endReducerIndex() - spec.startReducerIndex()];
             for (int j = 0; j < members.length; j++) {
                 members[j] = spec.startReducerIndex() + j;
             }
-            parts[i] = new CoalescedRDDPartition(i, rows, members, scala.Option.empty());
+            groups.add(members);
         }
-        RDD merged = new CoalescedRDD(rows, parts.length, scala.Option.empty(), rows.elementClassTag());
-        Reflect.field(RDD.class, "partitions_").set(merged, parts);
-        return merged;
+        return PlanNodes.grouped(rows, groups);
     }
 
     /** Whether partitions of a plan's rows have an order that nothing tells, and that is lost if they are merged. */

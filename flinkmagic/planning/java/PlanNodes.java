@@ -5,6 +5,9 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 
 import flinkmagic.jvm.Reflect;
+import org.apache.spark.Partition;
+import org.apache.spark.rdd.CoalescedRDD;
+import org.apache.spark.rdd.CoalescedRDDPartition;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -15,17 +18,31 @@ import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import scala.Option;
+import scala.collection.Iterator;
 import scala.collection.JavaConverters;
 
 /** Makes nodes of plans from others. */
 public class PlanNodes {
     /** A copy of a node, over the same children. */
     public static SparkPlan copy(SparkPlan plan) {
-        return (SparkPlan) withChildren(plan, new ArrayList(JavaConverters.seqAsJavaList(plan.children())));
+        return (SparkPlan) copyOver(plan, new ArrayList(JavaConverters.seqAsJavaList(plan.children())));
     }
 
-    /** A copy of a node, over other children. */
+    /**
+     * A node over other children; the node itself if they are its own. Spark's `withNewChildren` keeps children that are
+     * equal, and two plans of one DataFrame are equal in all but the identity of their exchanges.
+     */
     public static TreeNode withChildren(TreeNode plan, ArrayList children) {
+        Iterator own = plan.children().iterator();
+        boolean areOwn = true;
+        for (Object child : children) {
+            areOwn = areOwn && child == own.next();
+        }
+        return areOwn ? plan : copyOver(plan, children);
+    }
+
+    private static TreeNode copyOver(TreeNode plan, ArrayList children) {
         TreeNode copied = plan.withNewChildrenInternal(vector(children));
         copied.copyTagsFrom(plan);
         return copied;
@@ -73,6 +90,20 @@ public class PlanNodes {
             throws Exception {
         return (RDDScanExec) Reflect.make(
             RDDScanExec.class, new Object[] {plan.output(), rows, plan.nodeName(), partitioning, order});
+    }
+
+    /**
+     * Partitions of an RDD put together, by their numbers. `coalesce` would put them together by where they are kept; a
+     * coalescer of one's own is sent with each task, to executors that do not have its class.
+     */
+    public static RDD grouped(RDD rows, ArrayList<int[]> groups) throws Exception {
+        Partition[] parts = new Partition[groups.size()];
+        for (int i = 0; i < parts.length; i++) {
+            parts[i] = new CoalescedRDDPartition(i, rows, (int[]) groups.get(i), Option.empty());
+        }
+        RDD grouped = new CoalescedRDD(rows, parts.length, Option.empty(), rows.elementClassTag());
+        Reflect.field(RDD.class, "partitions_").set(grouped, parts);
+        return grouped;
     }
 
     /** The builder of a relation's rows with another plan below it. */

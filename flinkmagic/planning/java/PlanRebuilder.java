@@ -378,13 +378,8 @@ public class PlanRebuilder {
             return new ReusedSubqueryExec((BaseSubqueryExec) rebuild(first));
         }
         if (plan instanceof ReusedExchangeExec) {
-            SparkPlan child = rebuild(((ReusedExchangeExec) plan).child());
-            if (child == ((ReusedExchangeExec) plan).child()) {
-                return plan;
-            }
-            Exchange exchange = child instanceof ReusedExchangeExec
-                ? ((ReusedExchangeExec) child).child() : (Exchange) child;
-            return new ReusedExchangeExec(plan.output(), exchange);
+            Exchange child = exchange(((ReusedExchangeExec) plan).child());
+            return child == ((ReusedExchangeExec) plan).child() ? plan : new ReusedExchangeExec(plan.output(), child);
         }
         if (plan instanceof ReusedSubqueryExec) {
             SparkPlan child = rebuild((SparkPlan) ((ReusedSubqueryExec) plan).child());
@@ -500,17 +495,9 @@ public class PlanRebuilder {
 
     private SparkPlan withNewChildren(SparkPlan plan) throws Exception {
         ArrayList<SparkPlan> children = new ArrayList<SparkPlan>();
-        boolean changed = false;
         for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
-            SparkPlan rebuilt = input(child);
-            changed = changed || rebuilt != child;
-            children.add(rebuilt);
+            children.add(input(child));
         }
-        if (!changed) {
-            return plan;
-        }
-        // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all but
-        // the identity of their exchanges.
         return (SparkPlan) PlanNodes.withChildren(plan, children);
     }
 

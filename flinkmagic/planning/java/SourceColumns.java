@@ -155,13 +155,10 @@ public class SourceColumns extends Rule {
             return new SourceScan(rows, project, aggregate).over(source, below);
         }
         ArrayList<LogicalPlan> children = new ArrayList<LogicalPlan>();
-        boolean changed = false;
         for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
-            LogicalPlan made = rewrite(child, below, planning);
-            changed = changed || made != child;
-            children.add(made);
+            children.add(rewrite(child, below, planning));
         }
-        return changed ? (LogicalPlan) PlanNodes.withChildren((TreeNode) plan, children) : plan;
+        return (LogicalPlan) PlanNodes.withChildren((TreeNode) plan, children);
     }
 
     /** The known source of a plan that is nothing but filters of its rows. */
