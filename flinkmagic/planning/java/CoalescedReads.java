@@ -161,7 +161,7 @@ public class CoalescedReads {
      * @return whether partitions below this operator may be merged
      */
     public static boolean collect(SparkPlan plan, IdentityHashMap hidden, boolean keptToo, ArrayList<SparkPlan> leaves) {
-        if (plan instanceof BroadcastExchangeLike || isReusedBroadcast(plan)) {
+        if (plan instanceof BroadcastExchangeLike || PlanNodes.reused(plan) instanceof BroadcastExchangeLike) {
             return true;
         }
         if (plan instanceof Exchange || plan instanceof ReusedExchangeExec
@@ -180,11 +180,6 @@ public class CoalescedReads {
             }
         }
         return true;
-    }
-
-    private static boolean isReusedBroadcast(SparkPlan plan) {
-        return plan instanceof ReusedExchangeExec
-            && ((ReusedExchangeExec) plan).child() instanceof BroadcastExchangeLike;
     }
 
     private static boolean mayMerge(ShuffleExchangeLike exchange) {

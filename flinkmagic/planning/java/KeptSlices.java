@@ -200,7 +200,7 @@ public class KeptSlices {
             // To compress columns takes longer than to parse them, and the text bounds what they need without.
             SQLConf uncompressed = scan.conf().clone();
             uncompressed.setConfString("spark.sql.inMemoryColumnarStorage.compressed", "false");
-            batches = serializer().convertInternalRowToCachedBatch(rows, PlanNodes.vector(columns), level, uncompressed);
+            batches = new DefaultCachedBatchSerializer().convertInternalRowToCachedBatch(rows, PlanNodes.vector(columns), level, uncompressed);
             batches.setName(name);
             batches.persist(level);
         }
@@ -392,7 +392,7 @@ public class KeptSlices {
             for (Slice each : used.all) {
                 parts.add(each.batches);
             }
-            RDD rows = serializer().convertCachedBatchToInternalRow(
+            RDD rows = new DefaultCachedBatchSerializer().convertCachedBatchToInternalRow(
                 joined(parts), PlanNodes.vector(columns), PlanNodes.vector(needed), scan.conf());
             FilePartition[] layout = layout(files);
             long[] ends = new long[layout.length];
@@ -530,10 +530,6 @@ public class KeptSlices {
     private static Configuration configuration(HadoopFsRelation relation) throws Exception {
         SessionState state = (SessionState) Reflect.call(relation.sparkSession(), "sessionState");
         return state.newHadoopConfWithOptions(relation.options());
-    }
-
-    private static DefaultCachedBatchSerializer serializer() {
-        return new DefaultCachedBatchSerializer();
     }
 
     /** RDDs with as many partitions each, put together partition by partition. */

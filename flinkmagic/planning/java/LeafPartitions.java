@@ -151,11 +151,6 @@ public class LeafPartitions {
         return key;
     }
 
-    /** Whether the leaf may read less than counted. */
-    public static boolean prunedLater(SparkPlan leaf) {
-        return !leaf.subqueries().isEmpty();
-    }
-
     private static FileSourceScanExec unpruned(FileSourceScanExec scan) {
         if (scan.subqueries().isEmpty()) {
             return scan;

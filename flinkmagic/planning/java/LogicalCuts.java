@@ -59,11 +59,7 @@ public class LogicalCuts {
         }
     }
 
-    /**
-     * Whether the user keeps rows in memory: RDDs, or the rows of cached DataFrames.
-     *
-     * @param ofRun is found in the names of the rows that our runs keep
-     */
+    /** Whether the user keeps rows in memory: RDDs, or the rows of cached DataFrames. */
     public boolean userKeepsRows(SparkContext sc) {
         for (RDD rdd : JavaConverters.asJavaIterable(sc.getPersistentRDDs().values())) {
             boolean isCheckpoint = rdd.isLocallyCheckpointed();  // the rows of supersteps, too: they lose nothing on disk
@@ -211,8 +207,8 @@ public class LogicalCuts {
     }
 
     private static boolean isCopy(LogicalPlan plan, LogicalPlan frame) {
-        if (plan.children().isEmpty() || hasNewIds(plan, frame) == false) {
-            return false;
+        if (plan.children().isEmpty() || plan.output().equals(frame.output())) {
+            return false;  // Spark copies a plan only to give it other expression ids
         }
         Object one = ((QueryPlan) plan).canonicalized();
         Object other = ((QueryPlan) frame).canonicalized();
@@ -229,11 +225,6 @@ public class LogicalCuts {
             }
         }
         return leaves.size() == ownLeaves.size();
-    }
-
-    /** Spark copies a plan only to give it other expression ids. */
-    private static boolean hasNewIds(LogicalPlan plan, LogicalPlan frame) {
-        return !plan.output().equals(frame.output());
     }
 
     // -- plans with something cut out -----------------------------------------------------------------

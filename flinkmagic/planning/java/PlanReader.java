@@ -40,13 +40,15 @@ public class PlanReader {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String PYTHON = "org.apache.spark.sql.execution.python.";
 
+    /** How many columns of a node are spelled out in its text; Spark's own default. */
+    private static final int MOST_FIELDS = 25;
+
     private final ArrayList<SparkPlan> nodes = new ArrayList<SparkPlan>();
     private final IdentityHashMap<SparkPlan, Integer> numbers = new IdentityHashMap<SparkPlan, Integer>();
     private final HashMap<Object, Integer> firstOfKind = new HashMap<Object, Integer>();
     private final IdentityHashMap<Object, String> fingerprints = new IdentityHashMap<Object, String>();
     private final LeafPartitions leaves = new LeafPartitions();
     private ArrayList<Map> records;
-    private int maxFields;
     private String scope;
 
     /**
@@ -56,9 +58,8 @@ public class PlanReader {
      *
      * @param scope only exchanges and subqueries that were read under equal scopes are compared
      */
-    public byte[] read(SparkPlan root, String scope, int maxFields) throws Exception {
+    public byte[] read(SparkPlan root, String scope) throws Exception {
         this.scope = scope;
-        this.maxFields = maxFields;
         this.records = new ArrayList();
         leaves.prepare(root, scope);
         Integer number = visit(root);
@@ -111,7 +112,7 @@ public class PlanReader {
         record.put("number", number);
         record.put("class", plan.getClass().getName());
         record.put("name", plan.nodeName());
-        record.put("text", plan.simpleString(maxFields));
+        record.put("text", plan.simpleString(MOST_FIELDS));
         record.put("output", outputIds(plan));
         record.put("children", visitAll(plan.children()));
         record.put("subqueries", visitAll(plan.subqueries()));
@@ -121,7 +122,7 @@ public class PlanReader {
         if (plan.children().isEmpty() && (inside == null || cached)) {
             partitions = leaves.count(plan, scope);
             record.put("partitions", Integer.valueOf(partitions));
-            record.put("pruned", Boolean.valueOf(LeafPartitions.prunedLater(plan)));
+            record.put("pruned", Boolean.valueOf(!plan.subqueries().isEmpty()));
         }
         if (inside != null && partitions < 0) {
             String outside = scope;

@@ -173,15 +173,10 @@ public class FileListings {
         return facts;
     }
 
-    /**
-     * The first file of some indexes that is no longer what was listed; empty if all are.
-     *
-     * @param numbers those of the indexes, with blanks between them
-     */
-    public String changedFile(String numbers, Configuration conf) throws Exception {
-        String[] each = numbers.split(" ");
-        for (String one : each) {
-            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(Integer.parseInt(one)), conf);
+    /** The first file of some indexes that is no longer what was listed; empty if all are. */
+    public String changedFile(int[] numbers, Configuration conf) throws Exception {
+        for (int number : numbers) {
+            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(number), conf);
             if (changed.length() > 0) {
                 return changed;
             }
@@ -227,12 +222,11 @@ public class FileListings {
     }
 
     /** When a local file of some indexes was changed last, in milliseconds since 1970, as it was when it was stamped. */
-    public long lastChange(String numbers) throws Exception {
+    public long lastChange(int[] numbers) throws Exception {
         long last = 0L;
-        String[] each = numbers.split(" ");
-        for (String one : each) {
-            HashMap<Path, String> stamps = (HashMap<Path, String>) of(
-                (PartitioningAwareFileIndex) indexes.get(Integer.parseInt(one)))[3];
+        for (int number : numbers) {
+            HashMap<Path, String> stamps =
+                (HashMap<Path, String>) of((PartitioningAwareFileIndex) indexes.get(number))[3];
             for (String stamp : stamps.values()) {
                 if (stamp.indexOf(' ') >= 0) {
                     last = Math.max(last, Long.parseLong(stamp.substring(stamp.indexOf(' ') + 1)) / 1000000L);

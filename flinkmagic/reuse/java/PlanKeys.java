@@ -150,17 +150,17 @@ public class PlanKeys {
         PERSISTED.follow(context);
     }
 
-    /** The first file of some indexes that is no longer what was listed; empty if all are. */
+    /** See `FileListings.changedFile`; the numbers with blanks between them, as below. */
     public String changedFile(String numbers) throws Exception {
-        return listings.changedFile(numbers, PERSISTED.context().hadoopConfiguration());
+        return listings.changedFile(numbersOf(numbers), PERSISTED.context().hadoopConfiguration());
     }
 
-    /** When a local file of some indexes was changed last, in milliseconds since 1970. */
+    /** See `FileListings.lastChange`. */
     public long lastChange(String numbers) throws Exception {
-        return listings.lastChange(numbers);
+        return listings.lastChange(numbersOf(numbers));
     }
 
-    /** As JSON the files below a path: path, length, modification time; null if there is nothing. */
+    /** See `FileListings.listing`. */
     public String listing(String root) throws Exception {
         return FileListings.listing(root, PERSISTED.context().hadoopConfiguration());
     }
@@ -192,7 +192,7 @@ public class PlanKeys {
         }
     }
 
-    /** See `FileListings.states`; the numbers with blanks between them. */
+    /** See `FileListings.states`. */
     public ArrayList states(String numbers) throws Exception {
         return listings.states(numbersOf(numbers));
     }
@@ -759,12 +759,12 @@ public class PlanKeys {
 
     /** Whether a later change of its files surely gives them another change time. */
     private boolean isSettled(PlanFact rows) throws Exception {
-        StringBuilder numbers = new StringBuilder();
+        int[] numbers = new int[rows.files.size()];
+        int next = 0;
         for (Integer number : rows.files) {
-            numbers.append(numbers.length() > 0 ? " " : "").append(number);
+            numbers[next++] = number.intValue();
         }
-        return rows.files.isEmpty()
-            || listings.lastChange(numbers.toString()) < settledMs;
+        return numbers.length == 0 || listings.lastChange(numbers) < settledMs;
     }
 
     private void rdd(RDD rdd, StringBuilder out, PlanFact fact) throws Exception {
