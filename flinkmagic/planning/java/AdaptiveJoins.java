@@ -208,8 +208,8 @@ public class AdaptiveJoins {
 
     /** A hash compares bytes: a collation may make different strings equal. */
     private static boolean areHashable(Seq<Expression> keys) {
-        for (Expression one : JavaConverters.asJavaIterable(keys)) {
-            if (one.dataType().catalogString().contains("collate")) {
+        for (Expression key : JavaConverters.asJavaIterable(keys)) {
+            if (key.dataType().catalogString().contains("collate")) {
                 return false;
             }
         }

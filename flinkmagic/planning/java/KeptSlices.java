@@ -200,7 +200,8 @@ public class KeptSlices {
             // To compress columns takes longer than to parse them, and the text bounds what they need without.
             SQLConf uncompressed = scan.conf().clone();
             uncompressed.setConfString("spark.sql.inMemoryColumnarStorage.compressed", "false");
-            batches = new DefaultCachedBatchSerializer().convertInternalRowToCachedBatch(rows, PlanNodes.vector(columns), level, uncompressed);
+            batches = new DefaultCachedBatchSerializer().convertInternalRowToCachedBatch(
+                rows, PlanNodes.vector(columns), level, uncompressed);
             batches.setName(name);
             batches.persist(level);
         }

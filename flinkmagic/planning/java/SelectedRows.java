@@ -22,8 +22,8 @@ public class SelectedRows {
         words.add(MARK);
         words.add(which);
         ArrayList marked = new ArrayList();
-        for (Attribute one : JavaConverters.asJavaIterable(columns)) {
-            marked.add(one.withQualifier(PlanNodes.vector(words)));
+        for (Attribute column : JavaConverters.asJavaIterable(columns)) {
+            marked.add(column.withQualifier(PlanNodes.vector(words)));
         }
         return PlanNodes.vector(marked);
     }

@@ -62,8 +62,8 @@ public class LocalRows {
      */
     public static String name(Seq rows) {
         long mixed = 0;
-        for (Object one : JavaConverters.asJavaIterable(rows)) {
-            mixed = mixed * 1000003L + System.identityHashCode(one);
+        for (Object row : JavaConverters.asJavaIterable(rows)) {
+            mixed = mixed * 1000003L + System.identityHashCode(row);
         }
         return Digests.identity(rows.head()) + " of " + rows.size() + " by " + mixed;
     }
