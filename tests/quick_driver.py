@@ -10,7 +10,7 @@ from typing import Any
 
 from flinkmagic.jvm.driver_classes import DriverClasses
 
-_CLASSES = DriverClasses("tests", ["InProcessLocalFileSystem", "RememberedMethods"])
+_CLASSES = DriverClasses("tests")
 
 
 def quicken(spark: Any) -> None:

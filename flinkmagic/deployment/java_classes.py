@@ -1,4 +1,4 @@
-"""Lists deployment's Java classes, which are compiled inside the session's driver.
+"""Holds deployment's Java classes, which are compiled inside the session's driver.
 
 Only the driver needs them, except those that `python_workers` sends to executors.
 """
@@ -7,19 +7,4 @@ from __future__ import annotations
 
 from flinkmagic.jvm.driver_classes import DriverClasses
 
-CLASSES = DriverClasses(
-    "flinkmagic.deployment",
-    (
-        "CollectedRows",
-        "FailedQuery",
-        "InSession",
-        "JobProperties",
-        "Observations",
-        "PythonWorkers",
-        "QueryWatch",
-        "SessionQuery",
-        "StageBody",
-        "TaskMonitor",
-    ),
-    filled=("SessionQuery",),
-)
+CLASSES = DriverClasses("flinkmagic.deployment", filled=("SessionQuery",), others=("PythonWorkerWatch",))

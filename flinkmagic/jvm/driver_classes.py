@@ -18,10 +18,13 @@ each of them as it will be. What differs between versions of Spark is reached th
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -41,6 +44,8 @@ _LOADER = "org.codehaus.commons.compiler.util.reflect.ByteArrayClassLoader"
 _HOME = "flinkmagic.jvm"
 SHARED = "Reflect"
 """The class of our own ``java/`` that all others may name; each package has a copy of it."""
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 _IN_FILES = "p" + "0" * 32
 """In place of the last part of the package's name in kept class files: as long as what is put there."""
@@ -123,31 +128,28 @@ class DriverClasses:
     Parameters
     ----------
     package : str
-        The Python package that holds ``java/``; the sources name it as theirs, too.
-    classes : sequence of str
-        The names of the classes. Each has one constructor.
-    uses : mapping of str to sequence of str, optional
-        Which other classes of the package a class names.
+        The Python package that holds ``java/``; the sources name it as theirs, too. Each class has one constructor. No
+        two classes name each other.
     filled : sequence of str
         The classes that are asked for with text for places in their source.
+    others : sequence of str
+        Sources that are not to be compiled here.
     """
 
-    def __init__(
-        self,
-        package: str,
-        classes: Sequence[str],
-        uses: Mapping[str, Sequence[str]] | None = None,
-        filled: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, package: str, *, filled: Sequence[str] = (), others: Sequence[str] = ()) -> None:
         self._package = package
-        self._classes = frozenset((*classes, SHARED))
-        self._uses = uses or {}
         self._filled = frozenset(filled)
+        self._others = frozenset(others)
         # Code that is notified of what a thread does (files that it opens, calls of the JVM) may ask for a class
         # meanwhile.
         self._lock = threading.RLock()
         # By gateway, of which a JVM has one: a SparkContext that is stopped and started again keeps its JVM.
         self._compiled: WeakKeyDictionary[Any, _Compiled] = WeakKeyDictionary()
+
+    @cached_property
+    def _classes(self) -> frozenset[str]:
+        sources = (Path(source.name) for source in (files(self._package) / "java").iterdir())
+        return frozenset({SHARED, *(source.stem for source in sources if source.suffix == ".java")}) - self._others
 
     def new_instance(
         self, gateway: JavaGateway | None, name: str, *arguments: Any, filled: Mapping[str, str] | None = None
@@ -213,9 +215,9 @@ class DriverClasses:
         if name not in self._classes:
             raise InvariantViolatedError(f"{name} is a Java class of {self._package}")
         if not compiled.is_loaded or name in self._filled:
-            for used in (SHARED, *self._uses.get(name, ())) if name != SHARED else ():
-                self._compile(gateway, used, {})
             source = java_source(self._package, name)
+            for used in self._classes.intersection(re.findall(r"\w+", _COMMENT.sub("", source))) - {name}:
+                self._compile(gateway, used, {})
             for place, text in filled.items():
                 source = source.replace(place, text)
             if name not in self._filled:

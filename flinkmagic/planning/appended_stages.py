@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from flinkmagic.planning.stage_handles import StageHandle
 
 
-class AppendedStage(ABC):
+class AppendedStage:
     """A stage of a planned job, whose result may grow.
 
     Parameters
@@ -25,8 +24,8 @@ class AppendedStage(ABC):
         The job's ``PlanRebuilder``.
     rows : callable
         Returns the job's ``AppendedRows``.
-    plan : py4j.java_gateway.JavaObject
-        The exchange, or what makes the rows that are kept, as it was planned.
+    result : py4j.java_gateway.JavaObject
+        The exchange, or the ``InMemoryRelation`` of rows that are kept, as it was planned.
     """
 
     def __init__(
@@ -34,12 +33,11 @@ class AppendedStage(ABC):
         sc: SparkContext,
         rebuilder: JavaObject,
         rows: Callable[[], JavaObject],
-        plan: JavaObject,
+        result: JavaObject,
         handle: StageHandle,
     ) -> None:
-        self._jvm, self._rebuilder, self._rows, self._plan, self._handle = sc._jvm, rebuilder, rows, plan, handle
+        self._jvm, self._rebuilder, self._rows, self._result, self._handle = sc._jvm, rebuilder, rows, result, handle
 
-    @abstractmethod
     def know(self, states: Sequence[JavaObject], added: JavaObject | None) -> None:
         """Tell of which files there are rows, and what was added since.
 
@@ -50,32 +48,26 @@ class AppendedStage(ABC):
         added : py4j.java_gateway.JavaObject or None
             `Growth.added`; None if nothing was.
         """
+        self._rows().know(self._result, java_list(self._jvm, states), added)
 
-    @abstractmethod
     def decide(self) -> str:
         """Let the stage compute only what was added, if that is enough; return why it is not, else an empty text."""
+        return str(self._rows().decide(self._result) or "")
 
     @property
-    @abstractmethod
     def is_notable(self) -> bool:
         """Whether it costs much to compute all of it: if its stage reads added files itself, or joins."""
+        return bool(self._rows().isNotable(self._result))
 
 
 class AppendedShuffle(AppendedStage):
     """A shuffle."""
 
-    def know(self, states: Sequence[JavaObject], added: JavaObject | None) -> None:
-        self._rows().written(self._plan, java_list(self._jvm, states), added)
-
     def decide(self) -> str:
-        why = str(self._rows().decideWritten(self._plan) or "")
+        why = super().decide()
         if not why:
-            self._handle.merged = Once(lambda: self._rebuilder.addedTasks(self._plan, self._handle.tasks))
+            self._handle.merged = Once(lambda: self._rebuilder.addedTasks(self._result, self._handle.tasks))
         return why
-
-    @property
-    def is_notable(self) -> bool:
-        return bool(self._rows().isWrittenNotable(self._plan))
 
     def follow(self, exchanges: Sequence[JavaObject], sizes: Sequence[JavaObject]) -> None:
         """Let other exchanges have the former part of the rows, partition by partition.
@@ -87,40 +79,12 @@ class AppendedShuffle(AppendedStage):
         sizes : sequence of py4j.java_gateway.JavaObject
             What each has written (``MapOutputStatistics``).
         """
-        self._rebuilder.follow(self._plan, java_list(self._jvm, exchanges), java_list(self._jvm, sizes))
+        self._rebuilder.follow(self._result, java_list(self._jvm, exchanges), java_list(self._jvm, sizes))
 
 
 class AppendedRelation(AppendedStage):
-    """Rows that are kept in a relation.
-
-    Parameters
-    ----------
-    relation : py4j.java_gateway.JavaObject
-        The ``InMemoryRelation`` as it was planned; its plan is `plan`.
-    """
-
-    def __init__(
-        self,
-        sc: SparkContext,
-        rebuilder: JavaObject,
-        rows: Callable[[], JavaObject],
-        plan: JavaObject,
-        handle: StageHandle,
-        relation: JavaObject,
-    ) -> None:
-        super().__init__(sc, rebuilder, rows, plan, handle)
-        self._relation = relation
-
-    def know(self, states: Sequence[JavaObject], added: JavaObject | None) -> None:
-        self._rows().kept(self._plan, java_list(self._jvm, states), added)
-
-    def decide(self) -> str:
-        return str(self._rows().decideKept(self._plan) or "")
-
-    @property
-    def is_notable(self) -> bool:
-        return bool(self._rows().isKeptNotable(self._plan))
+    """Rows that are kept in a relation."""
 
     def follow(self, former: JavaObject) -> None:
         """Let the rows of another ``CachedRDDBuilder`` be kept again, before what is added."""
-        self._rebuilder.follow(self._relation, former, self._handle.tasks)
+        self._rebuilder.follow(self._result, former, self._handle.tasks)

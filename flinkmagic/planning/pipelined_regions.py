@@ -13,7 +13,7 @@ and blocking shuffles, or a pipelined one with two consumers. So:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from flinkmagic.graph.exchange_mode import StreamExchangeMode
@@ -122,7 +122,6 @@ class _Blocked:
         self._handles = handles
         self._counts = counts
         self._reads = reads
-        self._rules: tuple[Callable[[PlanNode], str | None], ...] = (self._leaf, self._operator)
 
     def by(self, job: _SparkJob) -> str | None:
         """Return why a job's shuffles are blocking; None if nothing makes them so."""
@@ -130,15 +129,14 @@ class _Blocked:
             exchange = self._translator.exchange_of(number)
             if self._reads[number] > 1:
                 return f"{exchange.name} is read {self._reads[number]} times"
-            if exchange.partitioning == "RangePartitioning" and (exchange.partitions or 0) > 1:
+            if exchange.is_sampled:
                 return f"Spark samples the rows of {exchange.name} before it writes them"
             if self._counts.of(exchange.children[0]).number == 0:
                 return f"{exchange.name} reads nothing"
         for stage in job.stages:
             for node in stage.nodes:
-                for rule in self._rules:
-                    if (why := rule(node)) is not None:
-                        return why
+                if (why := self._leaf(node) or self._operator(node)) is not None:
+                    return why
         return None
 
     def _leaf(self, node: PlanNode) -> str | None:

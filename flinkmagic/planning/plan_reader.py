@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
-MAX_FIELDS = 25
-"""How many columns of a node are spelled out in its text; Spark's own default."""
-
 SHUFFLE_EXCHANGE = "ShuffleExchangeExec"
 BROADCAST_EXCHANGE = "BroadcastExchangeExec"
 COLLECT_METRICS = "CollectMetricsExec"
@@ -78,6 +75,11 @@ class PlanNode:
     def is_exchange(self) -> bool:
         return self.kind in (SHUFFLE_EXCHANGE, BROADCAST_EXCHANGE)
 
+    @property
+    def is_sampled(self) -> bool:
+        """Of a shuffle: whether Spark samples the rows below when it makes its dependency."""
+        return self.partitioning == "RangePartitioning" and (self.partitions or 0) > 1
+
     def __repr__(self) -> str:
         return f"PlanNode({self.number}, {self.text!r})"
 
@@ -90,7 +92,8 @@ class PlanForest:
     nodes: dict[int, PlanNode] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._reader = CLASSES.new_instance(self.sc._gateway, "PlanReader")
+        self.reader = CLASSES.new_instance(self.sc._gateway, "PlanReader")
+        """The ``PlanReader`` that numbers the nodes."""
 
     def read(self, plan: JavaObject, scope: str = "") -> PlanNode:
         """Read a physical plan; nodes that it has in common with earlier ones are the same objects.
@@ -100,7 +103,7 @@ class PlanForest:
         scope : str
             Exchanges are equal only within a scope: the configuration under which they were planned.
         """
-        answer = json.loads(zlib.decompress(self._reader.read(plan, scope, MAX_FIELDS)))
+        answer = json.loads(zlib.decompress(self.reader.read(plan, scope)))
         records = {record["number"]: record for record in answer["nodes"]}
         # A node's children have higher numbers than it, or were read before.
         for number in sorted(records, reverse=True):
@@ -109,7 +112,7 @@ class PlanForest:
 
     def attributes(self, plan: JavaObject) -> frozenset[int]:
         """Return the expression ids of all attributes that the operators of a logical plan put out."""
-        text = self._reader.attributes(plan)
+        text = self.reader.attributes(plan)
         return frozenset(int(number) for number in text.split(",") if number)
 
     def _add(self, record: dict[str, Any], records: dict[int, dict[str, Any]]) -> PlanNode:
@@ -143,12 +146,7 @@ class PlanForest:
 
     def jvm_node(self, node: PlanNode) -> JavaObject:
         """Return the ``SparkPlan`` of a node, as it was read."""
-        return self._reader.node(node.number)
-
-    @property
-    def reader(self) -> JavaObject:
-        """The ``PlanReader`` that numbers the nodes."""
-        return self._reader
+        return self.reader.node(node.number)
 
 
 NAME_OF_RUN = re.compile(r" \([0-9a-f]{8}\)$")

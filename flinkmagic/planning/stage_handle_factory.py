@@ -13,7 +13,6 @@ from flinkmagic.planning.appended_stages import AppendedRelation, AppendedShuffl
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
-    BROADCAST_EXCHANGE,
     CACHED_SCAN,
     COLLECT_METRICS,
     FILE_SCAN,
@@ -102,8 +101,7 @@ class StageHandleFactory:
     def of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle:
         """Return the handle of the stage below an exchange or a subquery."""
         plan = self._forest.jvm_node(node)
-        is_exchange = node.kind in (SHUFFLE_EXCHANGE, BROADCAST_EXCHANGE)
-        computed = partial(self._rebuilder.exchange if is_exchange else self._rebuilder.rebuild, plan)
+        computed = partial(self._rebuilder.exchange if node.is_exchange else self._rebuilder.rebuild, plan)
         merged = self._merged(self._rebuilder.mergedTasks, plan, stage)
         handle: StageHandle
         if node.kind == SHUFFLE_EXCHANGE:
@@ -111,19 +109,19 @@ class StageHandleFactory:
                 name=node.name,
                 tasks=rows.number,
                 exact=rows.exact,
-                **self._facts(stage, plan, starts_jobs=_samples(node)),
+                **self._facts(stage, plan, starts_jobs=node.is_sampled),
                 merged=merged,
                 output_partitions=node.partitions or 0,
                 written=partial(self._rebuilder.written, plan),
                 made=Renewable(lambda: computed().shuffleDependency()),
             )
         else:
-            kind = BroadcastStageHandle if is_exchange else SubqueryStageHandle
+            kind = BroadcastStageHandle if node.is_exchange else SubqueryStageHandle
             handle = kind(
                 name=node.name,
                 tasks=rows.number,
                 # A scalar subquery takes two rows, partition after partition.
-                exact=rows.exact and (is_exchange or rows.number <= 1),
+                exact=rows.exact and (node.is_exchange or rows.number <= 1),
                 **self._facts(stage, plan),
                 merged=merged,
                 made=Renewable(computed, partial(self._rebuilder.renew, plan)),
@@ -263,9 +261,7 @@ class StageHandleFactory:
         )
         appended = None
         if rows.exact and rows.number and not boundary.reads_columns:
-            appended = AppendedRelation(
-                self._forest.sc, self._rebuilder, self._appended, boundary.plan, handle, relation
-            )
+            appended = AppendedRelation(self._forest.sc, self._rebuilder, self._appended, relation, handle)
         self.results.append(
             StageResult(
                 handle,
@@ -366,8 +362,3 @@ class StageHandleFactory:
 
 def _calls_python(node: PlanNode) -> bool:
     return node.kind in MAY_CALL_PYTHON or node.class_name.startswith(PYTHON_OPERATORS)
-
-
-def _samples(exchange: PlanNode) -> bool:
-    """Return whether Spark samples the rows below when it makes the shuffle's dependency."""
-    return exchange.partitioning == "RangePartitioning" and (exchange.partitions or 0) > 1

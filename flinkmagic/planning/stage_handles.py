@@ -40,23 +40,6 @@ if TYPE_CHECKING:
     from flinkmagic.graph.job_graph import JobVertex
     from flinkmagic.planning.user_writes import UserWrite
 
-__all__ = [
-    "BoundaryStageHandle",
-    "BroadcastStageHandle",
-    "CacheStageHandle",
-    "ObservedQuery",
-    "PipelinedStageHandle",
-    "QueryStageHandle",
-    "ResultStageHandle",
-    "ShuffleMapStageHandle",
-    "StageHandle",
-    "StageHost",
-    "StoredRows",
-    "SubqueryStageHandle",
-    "WriteStageHandle",
-    "stage_handle",
-]
-
 ResultKind = Literal["shuffle", "broadcast", "subquery", "boundary", "result", "write", "columns"]
 """What a stage leaves behind for later jobs; columns are those of text sources, which no stage of its own makes."""
 

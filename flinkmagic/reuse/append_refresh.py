@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.errors.actions import other_file
 from flinkmagic.planning.appended_stages import AppendedShuffle
-from flinkmagic.reuse.appendable import Appendable, Part
 from flinkmagic.reuse.map_outputs import MapOutputs
+from flinkmagic.reuse.retained_results import Appendable, Part, RetainedResult, RetainedResults
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from flinkmagic.planning.stage_handles import StageHandle
     from flinkmagic.planning.stage_results import StageResult
     from flinkmagic.reuse.result_keys import Growth, OpenKey, ResultKey, ResultKeys
-    from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults
 
 MOST_PARTS = 16
 """In so many parts a retained result may have been made."""

@@ -168,10 +168,6 @@ class JobRows:
         project = java_class(self._jvm, f"{catalyst}.plans.logical.Project")
         return project(scala_seq(self._jvm, columns), plan)
 
-    def on_session(self, handle: StageHandle, session: JavaObject) -> JavaObject:
-        """Return the kept rows as a Java ``Dataset`` of a session."""
-        return dataset_class(self._jvm).ofRows(session, self._kept[handle].plan)
-
     def of(self, handle: StageHandle) -> Kept | None:
         """Return what is kept for a handle."""
         with self._lock:

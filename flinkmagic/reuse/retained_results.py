@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flinkmagic.free_names import free_name
 from flinkmagic.jvm.block_storage import free_disk
@@ -30,9 +30,8 @@ from flinkmagic.reuse.durable_store import KERNEL
 from flinkmagic.reuse.finished_writes import FinishedWrite
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
-
-    from flinkmagic.reuse.appendable import Appendable
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,6 +46,25 @@ MOST_OF_ACTIONS = 48
 
 DRIVER_SHARE = 1 / 8
 """The fraction of the driver's heap that the objects of retained results may take."""
+
+
+class Part(NamedTuple):
+    """What one job has made of a result."""
+
+    exchange: JavaObject | None
+    """Of a shuffle, as it ran."""
+    states: JavaObject
+    """The lists of files of which this part and those before it were made, as `ResultKeys.states` returns them."""
+
+
+@dataclass(frozen=True)
+class Appendable:
+    """What is needed to bring a retained result up to date when files are added (`append_refresh`)."""
+
+    open_key: str
+    """As `OpenKey.digest`."""
+    parts: tuple[Part, ...] = field(repr=False)
+    """All that have its rows, oldest first. Of kept rows the last one has all."""
 
 
 @dataclass(eq=False)
@@ -98,7 +116,7 @@ class RetainedResult:
     is_from_store: bool = False
     """Whether it was found there."""
     appendable: Appendable | None = None
-    """What is needed to bring it up to date when files are added; None if that is not possible."""
+    """None if it cannot be brought up to date."""
 
     @property
     def place(self) -> str:

@@ -39,7 +39,6 @@ from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.append_refresh import AppendRefresh
-from flinkmagic.reuse.appendable import Appendable
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.driver_broadcasts import DriverBroadcast
 from flinkmagic.reuse.durable_keys import durable_keys
@@ -53,7 +52,7 @@ from flinkmagic.reuse.finished_writes import (
 from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.map_outputs import MapOutputs
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
-from flinkmagic.reuse.retained_results import RetainedResult, RetainedResults, retained_results
+from flinkmagic.reuse.retained_results import Appendable, RetainedResult, RetainedResults, retained_results
 from flinkmagic.reuse.stage_times import stage_seconds
 from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
 from flinkmagic.scheduling.job_status import JobStatus

@@ -155,7 +155,7 @@ class SourceQuery:
         self._columns = columns
         self._sc = sc
         self._cores = max(1, sc.defaultParallelism)
-        self._planning: Any = columns.rule.planning(columns.store)
+        self._planning: Any = CLASSES.new_instance(sc._gateway, "ColumnPlanning", columns.store)
         self._planned: list[tuple[Source, Any]] = []
         """Each source with what its planning says of it."""
         self.slices: Any = columns.slices.reading(self._planning)

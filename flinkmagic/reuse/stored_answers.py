@@ -35,6 +35,9 @@ _WRONG = (
 )  # fmt: skip
 """What a value that does not fit a type, or bytes that are no answer, raise here and in Arrow."""
 
+_BINARY: dict[str, type] = {"bytes": bytes, "bytearray": bytearray, "": bytes}
+"""By `_binary_of`, how binary values are made."""
+
 
 class NotExactError(Exception):
     """Says why an answer cannot be stored, or not be read. Users never see it: it only prevents a reuse."""
@@ -134,7 +137,7 @@ def _with_batch(told: dict[str, Any], arrays: Sequence[pa.Array]) -> bytes:
 
 def _columns(told: dict[str, Any], body: bytes, types: Sequence[T.DataType]) -> list[list[Any]]:
     arrow = [_arrow_type(kind) for kind in types]
-    as_bytes = {"bytes": bytes, "bytearray": bytearray, "": bytes}[told["bytes"]]
+    as_bytes = _BINARY[told["bytes"]]
     batch = _batch(told, body, arrow)
     return [_values(column, kind, as_bytes) for column, kind in zip(batch.columns, types, strict=True)]
 
@@ -164,8 +167,7 @@ def _arrow_type(kind: T.DataType) -> pa.DataType:
     if type(kind) is T.ArrayType:
         return pa.list_(_arrow_type(kind.elementType))
     if type(kind) is T.MapType:
-        pair = [pa.field("0", _arrow_type(kind.keyType)), pa.field("1", _arrow_type(kind.valueType))]
-        return pa.list_(pa.struct(pair))
+        return pa.list_(_arrow_type(_pair_type(kind)))
     if type(kind) is T.StructType:
         return pa.struct([pa.field(str(place), _arrow_type(one.dataType)) for place, one in enumerate(kind.fields)])
     made: dict[type, Callable[[], pa.DataType]] = {
@@ -197,10 +199,13 @@ def _array(values: list[Any], kind: T.DataType) -> pa.Array:
     if type(kind) is T.ArrayType:
         return _list_array(values, lambda held: _array(held, kind.elementType))
     if type(kind) is T.MapType:
-        pair = T.StructType([T.StructField("0", kind.keyType), T.StructField("1", kind.valueType)])
         pairs = [None if value is None else list(value.items()) for value in values]
-        return _list_array(pairs, lambda held: _array(held, pair))
+        return _list_array(pairs, lambda held: _array(held, _pair_type(kind)))
     return pa.array(values, _arrow_type(kind), from_pandas=False)
+
+
+def _pair_type(kind: T.MapType) -> T.StructType:
+    return T.StructType([T.StructField("0", kind.keyType), T.StructField("1", kind.valueType)])
 
 
 def _list_array(values: Sequence[Any], made: Callable[[list[Any]], pa.Array]) -> pa.Array:
@@ -220,12 +225,8 @@ def _values(array: pa.Array, kind: T.DataType, as_bytes: type) -> list[Any]:
         parts = [_values(array.field(place), one.dataType, as_bytes) for place, one in enumerate(kind.fields)]
         made = list(_rows(kind.names, len(array), parts))
         return [row if there.as_py() else None for row, there in zip(made, array.is_valid(), strict=True)]
-    if type(kind) in (T.ArrayType, T.MapType):
-        if type(kind) is T.MapType:
-            inner: T.DataType = T.StructType([T.StructField("0", kind.keyType), T.StructField("1", kind.valueType)])
-        else:
-            assert isinstance(kind, T.ArrayType)
-            inner = kind.elementType
+    if isinstance(kind, T.ArrayType | T.MapType):
+        inner = _pair_type(kind) if isinstance(kind, T.MapType) else kind.elementType
         held, ends = _values(array.values, inner, as_bytes), array.offsets.to_pylist()
         lists = [held[start:end] for start, end in pairwise(ends)]
         made_of = [dict(one) if type(kind) is T.MapType else one for one in lists]
@@ -288,7 +289,7 @@ def _frame(told: dict[str, Any], body: bytes, schema: T.StructType) -> pd.DataFr
         _arrow_type(field.dataType) if dtype == "object" else pa.from_numpy_dtype(_flat(dtype))
         for dtype, field in zip(dtypes, fields, strict=True)
     ]
-    as_bytes = {"bytes": bytes, "bytearray": bytearray, "": bytes}[told["bytes"]]
+    as_bytes = _BINARY[told["bytes"]]
     made = {}
     batch = _batch(told, body, types)
     for place, (dtype, field) in enumerate(zip(dtypes, fields, strict=True)):

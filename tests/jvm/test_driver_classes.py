@@ -60,7 +60,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_classes_use_others(spark: Any, package: Path) -> None:
     (package / "Greeting.java").write_text(GREETING)
     (package / "LoudGreeting.java").write_text(LOUD_GREETING)
-    classes = DriverClasses("javatest", ("Greeting", "LoudGreeting"), uses={"LoudGreeting": ("Greeting",)})
+    classes = DriverClasses("javatest")
     gateway = spark.sparkContext._gateway
     assert classes.new_instance(gateway, "LoudGreeting").greet("you") == "HELLO, YOU"
     assert classes.new_instance(gateway, "Greeting").greet("you") == "hello, you"
@@ -68,7 +68,7 @@ def test_classes_use_others(spark: Any, package: Path) -> None:
 
 def test_a_class_is_compiled_once(spark: Any, package: Path) -> None:
     (package / "Greeting.java").write_text(GREETING)
-    classes = DriverClasses("javatest", ("Greeting",))
+    classes = DriverClasses("javatest")
     first = classes.new_instance(spark.sparkContext._gateway, "Greeting")
     (package / "Greeting.java").write_text("no longer Java")
     second = classes.new_instance(spark.sparkContext._gateway, "Greeting")
@@ -77,7 +77,7 @@ def test_a_class_is_compiled_once(spark: Any, package: Path) -> None:
 
 def test_a_source_takes_text_and_a_constructor_arguments(spark: Any, package: Path) -> None:
     (package / "Greeting.java").write_text(MARKED_GREETING)
-    classes = DriverClasses("javatest", ("Greeting",), filled=("Greeting",))
+    classes = DriverClasses("javatest", filled=("Greeting",))
     gateway = spark.sparkContext._gateway
     greeting = classes.new_instance(gateway, "Greeting", "!", 2, filled={"/* words */": '"good day, "'})
     assert greeting.greet("you") == "good day, you!!"
@@ -85,7 +85,7 @@ def test_a_source_takes_text_and_a_constructor_arguments(spark: Any, package: Pa
 
 def test_an_instance_is_shared_by_those_who_ask_for_that(spark: Any, package: Path) -> None:
     (package / "Greeting.java").write_text(GREETING)
-    classes, gateway = DriverClasses("javatest", ("Greeting",)), spark.sparkContext._gateway
+    classes, gateway = DriverClasses("javatest"), spark.sparkContext._gateway
     shared = classes.shared_instance(gateway, "Greeting")
     assert classes.shared_instance(gateway, "Greeting") is shared
     assert not classes.new_instance(gateway, "Greeting").equals(shared)
@@ -95,11 +95,11 @@ def test_a_later_kernel_compiles_nothing(spark: Any, package: Path, monkeypatch:
     (package / "Greeting.java").write_text(GREETING)
     (package / "LoudGreeting.java").write_text(LOUD_GREETING)
     (package / "Marked.java").write_text(MARKED_GREETING.replace("Greeting", "Marked"))
-    names, gateway = ("Greeting", "LoudGreeting", "Marked"), spark.sparkContext._gateway
+    gateway = spark.sparkContext._gateway
     filled = {"/* words */": '"good day, "'}
 
     def load() -> DriverClasses:
-        return DriverClasses("javatest", names, uses={"LoudGreeting": ("Greeting",)}, filled=("Marked",))
+        return DriverClasses("javatest", filled=("Marked",))
 
     first = load()
     first.compile_all(gateway)
@@ -122,7 +122,7 @@ def test_other_text_in_a_source_is_another_class(spark: Any, package: Path) -> N
     (package / "Greeting.java").write_text(MARKED_GREETING)
     gateway = spark.sparkContext._gateway
     for words in ("good day, ", "good night, "):
-        classes = DriverClasses("javatest", ("Greeting",), filled=("Greeting",))
+        classes = DriverClasses("javatest", filled=("Greeting",))
         greeting = classes.new_instance(gateway, "Greeting", "!", 1, filled={"/* words */": f'"{words}"'})
         assert greeting.greet("you") == f"{words}you!"
 
@@ -130,5 +130,5 @@ def test_other_text_in_a_source_is_another_class(spark: Any, package: Path) -> N
 def test_what_does_not_compile_is_named(spark: Any, package: Path) -> None:
     (package / "Greeting.java").write_text(GREETING.replace("return", "retrun"))
     with pytest.raises(DriverClassesRefusedError, match=r"did not compile Greeting\.java") as refusal:
-        DriverClasses("javatest", ("Greeting",)).new_instance(spark.sparkContext._gateway, "Greeting")
+        DriverClasses("javatest").new_instance(spark.sparkContext._gateway, "Greeting")
     assert refusal.value.name == "Greeting"

@@ -9,19 +9,7 @@ from flinkmagic.jvm.driver_classes import DriverClasses
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CLASSES = DriverClasses(
-    "flinkmagic.capturing.driver",
-    (
-        "CaptureReader",
-        "LeafReader",
-        "LineageReader",
-        "ListedInputs",
-        "PlanFunctions",
-        "PrunedReads",
-        "SqlReader",
-    ),
-    uses=dict.fromkeys(("LeafReader", "LineageReader", "PlanFunctions"), ("CaptureReader",)),
-)
+CLASSES = DriverClasses("flinkmagic.capturing.driver")
 
 
 def require_compiler(spark: SparkSession) -> None:

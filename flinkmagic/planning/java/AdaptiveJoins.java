@@ -26,7 +26,6 @@ import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ProjectExec;
-import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.TakeOrderedAndProjectExec;
@@ -42,6 +41,7 @@ import org.apache.spark.sql.internal.SQLConf$;
 import org.apache.spark.sql.types.DecimalType;
 import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
@@ -149,8 +149,9 @@ public class AdaptiveJoins {
      * was raised for broadcasts does not count, but the one that Spark has for this does, if it is set.
      */
     private static long limit(SQLConf conf) {
-        long broadcast = ((Long) ((Option) conf.getConf(SQLConf$.MODULE$.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD()))
-            .getOrElse(new Default(conf.autoBroadcastJoinThreshold()))).longValue();
+        Option adaptive = (Option) conf.getConf(SQLConf$.MODULE$.ADAPTIVE_AUTO_BROADCASTJOIN_THRESHOLD());
+        long broadcast = adaptive.isDefined()
+            ? ((Long) adaptive.get()).longValue() : conf.autoBroadcastJoinThreshold();
         long local = ((Long) conf.getConf(
             SQLConf$.MODULE$.ADAPTIVE_MAX_SHUFFLE_HASH_JOIN_LOCAL_MAP_THRESHOLD())).longValue();
         return local > 0L ? local : Math.min(broadcast, MOST);
@@ -206,10 +207,9 @@ public class AdaptiveJoins {
     }
 
     /** A hash compares bytes: a collation may make different strings equal. */
-    private static boolean areHashable(Seq keys) {
-        Iterator each = keys.iterator();
-        while (each.hasNext()) {
-            if (((Expression) each.next()).dataType().catalogString().contains("collate")) {
+    private static boolean areHashable(Seq<Expression> keys) {
+        for (Expression key : JavaConverters.asJavaIterable(keys)) {
+            if (key.dataType().catalogString().contains("collate")) {
                 return false;
             }
         }
@@ -231,13 +231,11 @@ public class AdaptiveJoins {
 
     private static int countSorts(LogicalPlan plan) {
         int sorts = plan instanceof Sort ? 1 : 0;
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            sorts += countSorts((LogicalPlan) children.next());
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            sorts += countSorts(child);
         }
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            sorts += countSorts((LogicalPlan) subqueries.next());
+        for (LogicalPlan subquery : JavaConverters.asJavaIterable(plan.subqueries())) {
+            sorts += countSorts(subquery);
         }
         return sorts;
     }
@@ -248,30 +246,19 @@ public class AdaptiveJoins {
             && plan.logicalLink().isDefined() && plan.logicalLink().get() instanceof Sort)) {
             found[0]++;
         }
-        Iterator children = plan.children().iterator();
-        if (plan instanceof ReusedExchangeExec) {
-            children = ((SparkPlan) ((ReusedExchangeExec) plan).child()).children().iterator();
-        } else if (plan instanceof ReusedSubqueryExec) {
-            children = ((SparkPlan) ((ReusedSubqueryExec) plan).child()).children().iterator();
+        SparkPlan reused = PlanNodes.reused(plan);
+        if (reused != null) {
+            countSorts(reused, found);
         }
-        while (children.hasNext()) {
-            countSorts((SparkPlan) children.next(), found);
-        }
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            countSorts((SparkPlan) subqueries.next(), found);
+        for (SparkPlan part : PlanNodes.parts(plan)) {
+            countSorts(part, found);
         }
     }
 
     private void fix(SparkPlan plan) {
         fixed.put(plan, Boolean.TRUE);
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            fix((SparkPlan) children.next());
-        }
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            fix((SparkPlan) subqueries.next());
+        for (SparkPlan part : PlanNodes.parts(plan)) {
+            fix(part);
         }
     }
 
@@ -344,9 +331,7 @@ public class AdaptiveJoins {
             return false;
         }
         SparkPlan input = (SparkPlan) plan.children().head();
-        Iterator output = plan.output().iterator();
-        while (output.hasNext()) {
-            Attribute column = (Attribute) output.next();
+        for (Attribute column : JavaConverters.asJavaIterable(plan.output())) {
             if (!(UnsafeRow.isFixedLength(column.dataType()) || column.dataType() instanceof DecimalType
                 || input.outputSet().contains(column))) {
                 return false;
@@ -363,24 +348,9 @@ public class AdaptiveJoins {
     /** As Spark estimates a row whose values it does not know. */
     private static long rowBytes(SparkPlan plan) {
         long bytes = 8L;
-        Iterator output = plan.output().iterator();
-        while (output.hasNext()) {
-            bytes += ((Attribute) output.next()).dataType().defaultSize();
+        for (Attribute column : JavaConverters.asJavaIterable(plan.output())) {
+            bytes += column.dataType().defaultSize();
         }
         return bytes;
-    }
-
-    /** Scala's by-name argument. */
-    static class Default extends scala.runtime.AbstractFunction0 {
-        private final long value;
-
-        Default(long value) {
-            this.value = value;
-        }
-
-        @Override
-        public Object apply() {
-            return Long.valueOf(value);
-        }
     }
 }

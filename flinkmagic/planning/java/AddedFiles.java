@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
@@ -100,15 +100,11 @@ public class AddedFiles implements InvocationHandler {
         return Reflect.invoke(method, all, given);
     }
 
-    private Seq some(Seq directories) {
+    private Seq some(Seq<PartitionDirectory> directories) {
         ArrayList found = new ArrayList();
-        Iterator each = directories.iterator();
-        while (each.hasNext()) {
-            PartitionDirectory directory = (PartitionDirectory) each.next();
+        for (PartitionDirectory directory : JavaConverters.asJavaIterable(directories)) {
             ArrayList files = new ArrayList();
-            Iterator listed = directory.files().iterator();
-            while (listed.hasNext()) {
-                FileStatusWithMetadata file = (FileStatusWithMetadata) listed.next();
+            for (FileStatusWithMetadata file : JavaConverters.asJavaIterable(directory.files())) {
                 if (added.contains(file.getPath().toString())) {
                     files.add(file);
                 }

@@ -3,13 +3,9 @@ package flinkmagic.planning;
 import java.util.ArrayList;
 
 import flinkmagic.jvm.Reflect;
-import org.apache.spark.Partition;
-import org.apache.spark.rdd.CoalescedRDD;
-import org.apache.spark.rdd.CoalescedRDDPartition;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.rdd.UnionRDD;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
-import scala.Option;
 
 /** Kept rows to which others are added: the batches that are there are kept again as they are. */
 public class AppendedBatches {
@@ -32,7 +28,7 @@ public class AppendedBatches {
         all.add(there);
         all.add(added);
         RDD union = new UnionRDD(there.sparkContext(), PlanNodes.vector(all), there.elementClassTag());
-        Partition[] parts = new Partition[partitions];
+        ArrayList<int[]> groups = new ArrayList<int[]>();
         for (int i = 0; i < partitions; i++) {
             ArrayList members = new ArrayList();
             for (int j = i; j < before; j += partitions) {
@@ -45,10 +41,9 @@ public class AppendedBatches {
             for (int j = 0; j < numbers.length; j++) {
                 numbers[j] = ((Integer) members.get(j)).intValue();
             }
-            parts[i] = new CoalescedRDDPartition(i, union, numbers, Option.empty());
+            groups.add(numbers);
         }
-        RDD joined = new CoalescedRDD(union, partitions, Option.empty(), there.elementClassTag());
-        Reflect.field(RDD.class, "partitions_").set(joined, parts);
+        RDD joined = PlanNodes.grouped(union, groups);
         joined.persist(builder.storageLevel()).setName(builder.cachedName());
         Reflect.field(CachedRDDBuilder.class, "_cachedColumnBuffers").set(builder, joined);
     }

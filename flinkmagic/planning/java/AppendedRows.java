@@ -27,12 +27,13 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.UnionExec;
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import org.apache.spark.sql.execution.joins.BaseJoinExec;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Which shuffles need only the rows of files that were added, beside those that an earlier job has written.
@@ -64,65 +65,48 @@ public class AppendedRows {
     private static final int ARROW_ROW_BY_ROW = 101;
 
     private final PlanRebuilder plans;
-    private final IdentityHashMap<SparkPlan, Former> formers = new IdentityHashMap<SparkPlan, Former>();
-    private final IdentityHashMap<SparkPlan, Former> kept = new IdentityHashMap<SparkPlan, Former>();
+    private final IdentityHashMap<Object, Former> formers = new IdentityHashMap<Object, Former>();
 
     public AppendedRows(PlanRebuilder plans) {
         this.plans = plans;
     }
 
     /**
-     * Earlier jobs have written rows for an exchange of this one.
+     * Earlier jobs have made rows of a result of this one.
      *
-     * @param states by exchange that was written, the digests of the files that it and those before it hold, by index
+     * @param result an exchange, or the relation of rows that are kept: their plan may be an exchange, too
+     * @param states by result that is there, the digests of the files that it and those before it hold, by index
      * @param added by index what the files' digest was, and the paths of those that were added; null if there are none
      */
-    public void written(SparkPlan exchange, ArrayList states, IdentityHashMap added) {
-        formers.put(exchange, new Former(states, added));
+    public void know(Object result, ArrayList states, IdentityHashMap added) {
+        formers.put(result, new Former(states, added));
     }
 
-    /** The same of rows that an earlier job has kept; their plan may be an exchange that is written, too. */
-    public void kept(SparkPlan plan, ArrayList states, IdentityHashMap added) {
-        kept.put(plan, new Former(states, added));
-    }
-
-    /** Makes the plans that run write to an exchange what is added, if that is enough; else why it is not. */
-    public String decideWritten(SparkPlan exchange) throws Exception {
-        Former former = (Former) formers.get(exchange);
+    /** Makes the plans that run make of a result what is added, if that is enough; else why it is not. */
+    public String decide(Object result) throws Exception {
+        Former former = (Former) formers.get(result);
         if (!former.isDecided) {
             Walk walk = new Walk(former);
-            decide(former, walk, walk.exchange(exchange), (SparkPlan) exchange.children().head());
+            SparkPlan top;
+            if (result instanceof InMemoryRelation) {
+                top = ((InMemoryRelation) result).cacheBuilder().cachedPlan();
+                former.reason = walk.kept(top);
+            } else {
+                top = (SparkPlan) ((SparkPlan) result).children().head();
+                former.reason = walk.exchange((SparkPlan) result);
+            }
+            former.isDecided = true;
+            former.isNotable = walk.isAtJoin || walk.reads(top);
+            if (former.reason == null) {
+                plans.append(walk.scans, walk.without, walk.since);
+            }
         }
         return former.reason;
     }
 
-    /** The same of rows that are kept. */
-    public String decideKept(SparkPlan plan) throws Exception {
-        Former former = (Former) kept.get(plan);
-        if (!former.isDecided) {
-            Walk walk = new Walk(former);
-            decide(former, walk, walk.kept(plan), plan);
-        }
-        return former.reason;
-    }
-
-    private void decide(Former former, Walk walk, String reason, SparkPlan top) throws Exception {
-        former.isDecided = true;
-        former.reason = reason;
-        former.isNotable = walk.isAtJoin || walk.reads(top);
-        if (reason == null) {
-            plans.append(walk.scans, walk.without, walk.since);
-        }
-    }
-
-    /** Whether an exchange that is written in full costs much: if its stage reads added files itself, or joins. */
-    public boolean isWrittenNotable(SparkPlan exchange) {
-        return ((Former) formers.get(exchange)).isNotable;
-    }
-
-    /** The same of rows that are kept. */
-    public boolean isKeptNotable(SparkPlan plan) {
-        return ((Former) kept.get(plan)).isNotable;
+    /** Whether a result that is made in full costs much: if its stage reads added files itself, or joins. */
+    public boolean isNotable(Object result) {
+        return ((Former) formers.get(result)).isNotable;
     }
 
     /** What is there of a result. */
@@ -225,7 +209,7 @@ public class AppendedRows {
                 return "the rows of one of its inputs are not kept";
             }
             if (former.added != null) {
-                String why = decideWritten(exchange);
+                String why = decide(exchange);
                 if (why != null) {
                     return why;
                 }
@@ -253,9 +237,7 @@ public class AppendedRows {
             if (!(plan.outputPartitioning() instanceof UnknownPartitioning)) {
                 return "a union puts partitions together";
             }
-            Iterator children = plan.children().iterator();
-            while (children.hasNext()) {
-                SparkPlan child = (SparkPlan) children.next();
+            for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
                 String why = null;
                 if (grows(child)) {
                     why = rows(child);
@@ -290,15 +272,12 @@ public class AppendedRows {
         }
 
         private String aggregate(BaseAggregateExec plan) throws Exception {
-            Iterator columns = ((SparkPlan) plan).output().iterator();
-            while (columns.hasNext()) {
-                if (((Attribute) columns.next()).dataType().catalogString().contains("collate")) {
+            for (Attribute column : JavaConverters.asJavaIterable(((SparkPlan) plan).output())) {
+                if (column.dataType().catalogString().contains("collate")) {
                     return "which of several texts that count as equal is taken may depend on the order of rows";
                 }
             }
-            Iterator all = plan.aggregateExpressions().iterator();
-            while (all.hasNext()) {
-                AggregateExpression each = (AggregateExpression) all.next();
+            for (AggregateExpression each : JavaConverters.asJavaIterable(plan.aggregateExpressions())) {
                 String function = each.aggregateFunction().getClass().getSimpleName();
                 if (!MERGED.contains(function)) {
                     return each.aggregateFunction().prettyName() + " may depend on the order of rows";
@@ -316,12 +295,8 @@ public class AppendedRows {
         }
 
         private boolean anySubqueryGrows(SparkPlan plan) throws Exception {
-            return anyGrows(plan.subqueries().iterator());
-        }
-
-        private boolean anyGrows(Iterator plans) throws Exception {
-            while (plans.hasNext()) {
-                if (grows((SparkPlan) plans.next())) {
+            for (SparkPlan subquery : JavaConverters.asJavaIterable(plan.subqueries())) {
+                if (grows(subquery)) {
                     return true;
                 }
             }
@@ -332,8 +307,10 @@ public class AppendedRows {
         private boolean grows(SparkPlan plan) throws Exception {
             Boolean known = (Boolean) grown.get(plan);
             if (known == null) {
-                boolean does = plan instanceof FileSourceScanExec && !added((FileSourceScanExec) plan).isEmpty()
-                    || anyGrows(plan.children().iterator()) || anySubqueryGrows(plan);
+                boolean does = plan instanceof FileSourceScanExec && !added((FileSourceScanExec) plan).isEmpty();
+                for (SparkPlan part : PlanNodes.parts(plan)) {
+                    does = does || grows(part);
+                }
                 Object hidden = Reflect.callIfAny(plan, "child");  // of what is reused
                 does = does || hidden instanceof SparkPlan && grows((SparkPlan) hidden);
                 SparkPlan kept = plan instanceof InMemoryTableScanExec
@@ -350,9 +327,7 @@ public class AppendedRows {
             if (plan instanceof FileSourceScanExec) {
                 return !added((FileSourceScanExec) plan).isEmpty();
             }
-            Iterator children = plan.children().iterator();
-            while (children.hasNext()) {
-                SparkPlan child = (SparkPlan) children.next();
+            for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
                 if (!(child instanceof ShuffleExchangeLike || child instanceof BroadcastExchangeLike) && reads(child)) {
                     return true;
                 }

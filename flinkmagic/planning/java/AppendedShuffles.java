@@ -2,22 +2,17 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 
-import flinkmagic.jvm.Reflect;
 import org.apache.spark.MapOutputStatistics;
-import org.apache.spark.Partition;
-import org.apache.spark.rdd.CoalescedRDD;
-import org.apache.spark.rdd.CoalescedRDDPartition;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.rdd.UnionRDD;
 import org.apache.spark.sql.execution.ShufflePartitionSpec;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
-import scala.Option;
 
 /** Several shuffles that are read as one: the rows of a partition are those of this partition of each. */
 public class AppendedShuffles {
     /**
-     * The rows of shuffles that are partitioned alike. Only Spark's own classes are sent with the tasks.
+     * The rows of shuffles that are partitioned alike.
      *
      * @param specs which partitions a task reads; null if each is read by one
      */
@@ -31,17 +26,16 @@ public class AppendedShuffles {
             return first;
         }
         RDD union = new UnionRDD(first.sparkContext(), PlanNodes.vector(all), first.elementClassTag());
-        Partition[] parts = new Partition[first.getNumPartitions()];
-        for (int i = 0; i < parts.length; i++) {
+        int partitions = first.getNumPartitions();
+        ArrayList<int[]> groups = new ArrayList<int[]>();
+        for (int i = 0; i < partitions; i++) {
             int[] members = new int[all.size()];
             for (int j = 0; j < members.length; j++) {
-                members[j] = i + j * parts.length;
+                members[j] = i + j * partitions;
             }
-            parts[i] = new CoalescedRDDPartition(i, union, members, Option.empty());
+            groups.add(members);
         }
-        RDD rows = new CoalescedRDD(union, parts.length, Option.empty(), first.elementClassTag());
-        Reflect.field(RDD.class, "partitions_").set(rows, parts);
-        return rows;
+        return PlanNodes.grouped(union, groups);
     }
 
     /** What two shuffles that are partitioned alike have written. */

@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.joins.CartesianProductExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import scala.Option;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Lets one task read several partitions of the shuffles below a stage if these turned out small.
@@ -161,7 +161,7 @@ public class CoalescedReads {
      * @return whether partitions below this operator may be merged
      */
     public static boolean collect(SparkPlan plan, IdentityHashMap hidden, boolean keptToo, ArrayList<SparkPlan> leaves) {
-        if (plan instanceof BroadcastExchangeLike || isReusedBroadcast(plan)) {
+        if (plan instanceof BroadcastExchangeLike || PlanNodes.reused(plan) instanceof BroadcastExchangeLike) {
             return true;
         }
         if (plan instanceof Exchange || plan instanceof ReusedExchangeExec
@@ -174,18 +174,12 @@ public class CoalescedReads {
             || plan instanceof BroadcastNestedLoopJoinExec) {
             return false;
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (!collect((SparkPlan) children.next(), hidden, keptToo, leaves)) {
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            if (!collect(child, hidden, keptToo, leaves)) {
                 return false;
             }
         }
         return true;
-    }
-
-    private static boolean isReusedBroadcast(SparkPlan plan) {
-        return plan instanceof ReusedExchangeExec
-            && ((ReusedExchangeExec) plan).child() instanceof BroadcastExchangeLike;
     }
 
     private static boolean mayMerge(ShuffleExchangeLike exchange) {

@@ -36,7 +36,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.AccumulatorV2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.immutable.Nil$;
 
 /**
@@ -69,19 +69,13 @@ public class FrameParts {
             InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
             if (scan.relation().cacheBuilder() == relation.cacheBuilder()) {
                 reads = true;
-                Iterator attributes = scan.attributes().iterator();
-                while (attributes.hasNext()) {
-                    found.add(Integer.valueOf(PlanLeaves.position((Attribute) attributes.next(), scan.relation())));
+                for (Attribute attribute : JavaConverters.asJavaIterable(scan.attributes())) {
+                    found.add(Integer.valueOf(PlanLeaves.position(attribute, scan.relation())));
                 }
             }
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            reads |= addRead((SparkPlan) children.next(), relation, found);
-        }
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            reads |= addRead((SparkPlan) subqueries.next(), relation, found);
+        for (SparkPlan part : PlanNodes.parts(plan)) {
+            reads |= addRead(part, relation, found);
         }
         return reads;
     }
@@ -98,9 +92,8 @@ public class FrameParts {
             return rowsOf(ran);
         }
         long most = -1L;
-        Iterator children = ran.children().iterator();
-        while (children.hasNext()) {
-            most = Math.max(most, rowsOf((SparkPlan) children.next(), frame));
+        for (SparkPlan child : JavaConverters.asJavaIterable(ran.children())) {
+            most = Math.max(most, rowsOf(child, frame));
         }
         return most;
     }
@@ -117,9 +110,8 @@ public class FrameParts {
     /** Whether a query joins rows in a way that the optimizer may leave out, as nobody asks for what it adds. */
     public boolean mayLeaveOut(LogicalPlan query) {
         boolean may = query instanceof Join && !((Join) query).joinType().sql().startsWith("INNER");
-        Iterator children = query.children().iterator();
-        while (children.hasNext() && !may) {
-            may = mayLeaveOut((LogicalPlan) children.next());
+        for (LogicalPlan child : JavaConverters.asJavaIterable(query.children())) {
+            may = may || mayLeaveOut(child);
         }
         return may;
     }
@@ -147,13 +139,11 @@ public class FrameParts {
         } else if (plan instanceof InMemoryTableScanExec) {
             addFiles(((InMemoryTableScanExec) plan).relation(), found);
         }
-        Iterator parts = plan.children().iterator();
-        while (parts.hasNext()) {
-            addFiles((QueryPlan) parts.next(), found);
+        for (Object child : JavaConverters.asJavaIterable(plan.children())) {
+            addFiles((QueryPlan) child, found);
         }
-        parts = plan.subqueries().iterator();
-        while (parts.hasNext()) {
-            addFiles((QueryPlan) parts.next(), found);
+        for (Object subquery : JavaConverters.asJavaIterable(plan.subqueries())) {
+            addFiles((QueryPlan) subquery, found);
         }
     }
 
@@ -193,9 +183,7 @@ public class FrameParts {
     }
 
     private static ArrayList outputOf(LogicalPlan plan) {
-        ArrayList output = new ArrayList();
-        PlanLeaves.addAll(output, plan.output().iterator());
-        return output;
+        return new ArrayList(JavaConverters.seqAsJavaList(plan.output()));
     }
 
     /**
@@ -211,9 +199,8 @@ public class FrameParts {
         if (!TotalPlans.isTotalItself(part)) {
             return false;
         }
-        Iterator children = part.children().iterator();
-        while (children.hasNext()) {  // what is total on top of what the query computes costs nobody a failure
-            LogicalPlan child = (LogicalPlan) children.next();
+        // What is total on top of what the query computes costs nobody a failure.
+        for (LogicalPlan child : JavaConverters.asJavaIterable(part.children())) {
             if (!TotalPlans.partialOf(child).isEmpty() && !computes(query, child, stopsEarly)) {
                 return false;
             }
@@ -259,13 +246,11 @@ public class FrameParts {
         if (part instanceof Aggregate) {  // its functions are evaluated, what is made of their results is put off
             return !addFunctions(((Aggregate) part).aggregateExpressions(), new HashSet());
         }
-        Iterator children = part.children().iterator();
-        while (!takesRows(part) && children.hasNext()) {
-            if (isDeferred((LogicalPlan) children.next())) {
-                return true;
-            }
+        boolean isDeferred = false;
+        for (LogicalPlan child : JavaConverters.asJavaIterable(part.children())) {
+            isDeferred = isDeferred || !takesRows(part) && isDeferred(child);
         }
-        return false;
+        return isDeferred;
     }
 
     /** Whether an operator takes whole rows, with all columns evaluated. */
@@ -280,9 +265,7 @@ public class FrameParts {
         if (!(plan instanceof Project)) {
             return false;
         }
-        Iterator each = plan.expressions().iterator();
-        while (each.hasNext()) {
-            Object one = each.next();
+        for (Object one : JavaConverters.asJavaIterable(plan.expressions())) {
             if (!((one instanceof Alias ? ((Alias) one).child() : one) instanceof Attribute)) {
                 return false;
             }
@@ -311,19 +294,15 @@ public class FrameParts {
             return false;
         }
         HashSet evaluated = new HashSet();
-        Iterator each = query.expressions().iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
+        for (Expression one : JavaConverters.asJavaIterable(query.expressions())) {
             evaluated.add(one.canonicalized());
             while (alwaysEvaluatesChild(one)) {
                 one = (Expression) one.children().head();
                 evaluated.add(one.canonicalized());
             }
         }
-        each = part.projectList().iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
-            one = one instanceof Alias ? ((Alias) one).child() : one;
+        for (Object wanted : JavaConverters.asJavaIterable(part.projectList())) {
+            Expression one = wanted instanceof Alias ? ((Alias) wanted).child() : (Expression) wanted;
             if (!TotalPlans.isTotal(one) && !evaluated.contains(one.canonicalized())) {
                 return false;
             }
@@ -340,9 +319,8 @@ public class FrameParts {
     /** Adds the functions, which are always evaluated; returns whether everything around them is total. */
     private static boolean addFunctions(scala.collection.Seq expressions, HashSet found) throws Exception {
         boolean isTotal = true;
-        Iterator each = expressions.iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
+        for (Object each : JavaConverters.asJavaIterable(expressions)) {
+            Expression one = (Expression) each;
             if (one instanceof AggregateExpression) {
                 found.add(one.canonicalized());
             } else {
@@ -389,9 +367,8 @@ public class FrameParts {
             || plan instanceof RepartitionOperation) {
             return true;
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (isShuffled((LogicalPlan) children.next())) {
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            if (isShuffled(child)) {
                 return true;
             }
         }

@@ -34,7 +34,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.storage.RDDInfo;
 import org.apache.spark.storage.StorageLevel;
 import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.immutable.Nil$;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
@@ -190,9 +190,7 @@ public class KeptSlices {
         /** Has it kept while it is read for the first time. */
         void keep(FileSourceScanExec scan, FileScanRDD files, StorageLevel level, String name) throws Exception {
             HadoopFsRelation relation = scan.relation();
-            Iterator fields = relation.dataSchema().iterator();
-            while (fields.hasNext()) {
-                StructField field = (StructField) fields.next();
+            for (StructField field : JavaConverters.asJavaIterable(relation.dataSchema())) {
                 columns.add(KeptColumns.column(field.name(), field.dataType(), true));
             }
             Object reader = relation.fileFormat().buildReaderWithPartitionValues(
@@ -202,7 +200,8 @@ public class KeptSlices {
             // To compress columns takes longer than to parse them, and the text bounds what they need without.
             SQLConf uncompressed = scan.conf().clone();
             uncompressed.setConfString("spark.sql.inMemoryColumnarStorage.compressed", "false");
-            batches = serializer().convertInternalRowToCachedBatch(rows, PlanNodes.vector(columns), level, uncompressed);
+            batches = new DefaultCachedBatchSerializer().convertInternalRowToCachedBatch(
+                rows, PlanNodes.vector(columns), level, uncompressed);
             batches.setName(name);
             batches.persist(level);
         }
@@ -243,13 +242,8 @@ public class KeptSlices {
             if (plan instanceof FileSourceScanExec) {
                 decideOn((FileSourceScanExec) plan);
             }
-            Iterator inner = plan.children().iterator();
-            while (inner.hasNext()) {
-                decide((SparkPlan) inner.next());
-            }
-            inner = plan.subqueries().iterator();
-            while (inner.hasNext()) {
-                decide((SparkPlan) inner.next());
+            for (SparkPlan part : PlanNodes.parts(plan)) {
+                decide(part);
             }
         }
 
@@ -297,9 +291,8 @@ public class KeptSlices {
                     }
                 }
             }
-            Iterator inner = plan.children().iterator();
-            while (inner.hasNext()) {
-                readIn((SparkPlan) inner.next());
+            for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+                readIn(child);
             }
         }
 
@@ -393,15 +386,14 @@ public class KeptSlices {
         private static RDD rows(FileSourceScanExec scan, FileScanRDD files, Slices used) throws Exception {
             ArrayList<Attribute> columns = used.last().columns;
             ArrayList<Attribute> needed = new ArrayList<Attribute>();
-            Iterator fields = scan.requiredSchema().iterator();
-            while (fields.hasNext()) {
-                needed.add((Attribute) columns.get(scan.relation().dataSchema().fieldIndex(((StructField) fields.next()).name())));
+            for (StructField field : JavaConverters.asJavaIterable(scan.requiredSchema())) {
+                needed.add((Attribute) columns.get(scan.relation().dataSchema().fieldIndex(field.name())));
             }
             ArrayList<RDD> parts = new ArrayList<RDD>();
             for (Slice each : used.all) {
                 parts.add(each.batches);
             }
-            RDD rows = serializer().convertCachedBatchToInternalRow(
+            RDD rows = new DefaultCachedBatchSerializer().convertCachedBatchToInternalRow(
                 joined(parts), PlanNodes.vector(columns), PlanNodes.vector(needed), scan.conf());
             FilePartition[] layout = layout(files);
             long[] ends = new long[layout.length];
@@ -433,9 +425,7 @@ public class KeptSlices {
             || scan.output().size() != scan.requiredSchema().size() || !(scan.inputRDD() instanceof FileScanRDD)) {
             return false;
         }
-        Iterator fields = scan.requiredSchema().iterator();
-        while (fields.hasNext()) {
-            StructField field = (StructField) fields.next();
+        for (StructField field : JavaConverters.asJavaIterable(scan.requiredSchema())) {
             if (relation.dataSchema().getFieldIndex(field.name()).isEmpty()
                 || !relation.dataSchema().apply(field.name()).dataType().equals(field.dataType())) {
                 return false;
@@ -447,9 +437,7 @@ public class KeptSlices {
         }
         boolean hasHeader = false;
         boolean hasComments = false;
-        Iterator options = relation.options().iterator();
-        while (options.hasNext()) {
-            Tuple2 option = (Tuple2) options.next();
+        for (Tuple2 option : JavaConverters.asJavaIterable(relation.options())) {
             String name = ((String) option._1()).toLowerCase();
             String value = ((String) option._2()).toLowerCase();
             if (name.equals("linesep")
@@ -480,12 +468,7 @@ public class KeptSlices {
     // -- ranges of files ------------------------------------------------------------------------------
 
     private static FilePartition[] layout(FileScanRDD files) {
-        ArrayList found = new ArrayList();
-        Iterator each = files.filePartitions().iterator();
-        while (each.hasNext()) {
-            found.add(each.next());
-        }
-        return (FilePartition[]) found.toArray(new FilePartition[0]);
+        return (FilePartition[]) JavaConverters.seqAsJavaList(files.filePartitions()).toArray(new FilePartition[0]);
     }
 
     private static boolean isSame(FilePartition[] one, FilePartition[] other) {
@@ -548,10 +531,6 @@ public class KeptSlices {
     private static Configuration configuration(HadoopFsRelation relation) throws Exception {
         SessionState state = (SessionState) Reflect.call(relation.sparkSession(), "sessionState");
         return state.newHadoopConfWithOptions(relation.options());
-    }
-
-    private static DefaultCachedBatchSerializer serializer() {
-        return new DefaultCachedBatchSerializer();
     }
 
     /** RDDs with as many partitions each, put together partition by partition. */

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.command.ExecutedCommandExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
@@ -86,9 +86,8 @@ public class LeafPartitions {
                 scans.put(key, scan);
             }
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            collect((SparkPlan) children.next(), scope, scans);
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            collect(child, scope, scans);
         }
     }
 
@@ -152,11 +151,6 @@ public class LeafPartitions {
         return key;
     }
 
-    /** Whether the leaf may read less than counted. */
-    public static boolean prunedLater(SparkPlan leaf) {
-        return !leaf.subqueries().isEmpty();
-    }
-
     private static FileSourceScanExec unpruned(FileSourceScanExec scan) {
         if (scan.subqueries().isEmpty()) {
             return scan;
@@ -170,28 +164,13 @@ public class LeafPartitions {
         return (FileSourceScanExec) scan.makeCopy(arguments);
     }
 
-    private static Seq withoutSubqueries(Seq filters) {
+    private static Seq withoutSubqueries(Seq<Expression> filters) {
         ArrayList<Expression> kept = new ArrayList<Expression>();
-        Iterator all = filters.iterator();
-        while (all.hasNext()) {
-            Expression filter = (Expression) all.next();
+        for (Expression filter : JavaConverters.asJavaIterable(filters)) {
             if (!filter.containsPattern(TreePattern.PLAN_EXPRESSION())) {
                 kept.add(filter);
             }
         }
-        return list(kept);
-    }
-
-    /**
-     * Scala's list. Built from its cells, because Scala 2.12's buffers have several `+=` with different results:
-     * whether Janino compiles a call of it depends on the order in which the JVM happens to list the methods.
-     */
-    public static scala.collection.immutable.List list(ArrayList items) {
-        Object nothing = scala.collection.immutable.Nil$.MODULE$;
-        scala.collection.immutable.List made = (scala.collection.immutable.List) nothing;
-        for (int i = items.size() - 1; i >= 0; i--) {
-            made = new scala.collection.immutable.$colon$colon(items.get(i), made);
-        }
-        return made;
+        return PlanNodes.vector(kept);
     }
 }

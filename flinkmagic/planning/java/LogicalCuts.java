@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation$;
 import org.apache.spark.storage.StorageLevel;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * The DataFrames of a program inside each other's analysed plans, and those plans with some of them cut out.
@@ -59,15 +59,9 @@ public class LogicalCuts {
         }
     }
 
-    /**
-     * Whether the user keeps rows in memory: RDDs, or the rows of cached DataFrames.
-     *
-     * @param ofRun is found in the names of the rows that our runs keep
-     */
+    /** Whether the user keeps rows in memory: RDDs, or the rows of cached DataFrames. */
     public boolean userKeepsRows(SparkContext sc) {
-        Iterator each = sc.getPersistentRDDs().valuesIterator();
-        while (each.hasNext()) {
-            RDD rdd = (RDD) each.next();
+        for (RDD rdd : JavaConverters.asJavaIterable(sc.getPersistentRDDs().values())) {
             boolean isCheckpoint = rdd.isLocallyCheckpointed();  // the rows of supersteps, too: they lose nothing on disk
             boolean isOurs = rdd.name() != null && PlanLeaves.isOfRun(rdd.name());
             if (rdd.getStorageLevel().useMemory() && !isCheckpoint && !isOurs) {
@@ -213,8 +207,8 @@ public class LogicalCuts {
     }
 
     private static boolean isCopy(LogicalPlan plan, LogicalPlan frame) {
-        if (plan.children().isEmpty() || hasNewIds(plan, frame) == false) {
-            return false;
+        if (plan.children().isEmpty() || plan.output().equals(frame.output())) {
+            return false;  // Spark copies a plan only to give it other expression ids
         }
         Object one = ((QueryPlan) plan).canonicalized();
         Object other = ((QueryPlan) frame).canonicalized();
@@ -231,11 +225,6 @@ public class LogicalCuts {
             }
         }
         return leaves.size() == ownLeaves.size();
-    }
-
-    /** Spark copies a plan only to give it other expression ids. */
-    private static boolean hasNewIds(LogicalPlan plan, LogicalPlan frame) {
-        return !plan.output().equals(frame.output());
     }
 
     // -- plans with something cut out -----------------------------------------------------------------
@@ -287,25 +276,15 @@ public class LogicalCuts {
 
     private LogicalPlan withNewChildren(LogicalPlan plan) throws Exception {
         ArrayList<LogicalPlan> children = new ArrayList<LogicalPlan>();
-        boolean changed = false;
-        Iterator old = plan.children().iterator();
-        while (old.hasNext()) {
-            LogicalPlan child = (LogicalPlan) old.next();
-            LogicalPlan made = rewriteAny(child);
-            changed = changed || made != child;
-            children.add(made);
-        }
-        if (!changed) {
-            return plan;
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            children.add(rewriteAny(child));
         }
         return (LogicalPlan) PlanNodes.withChildren(plan, children);
     }
 
     private LogicalPlan withNewSubqueries(LogicalPlan plan) throws Exception {
         IdentityHashMap<LogicalPlan, LogicalPlan> replaced = new IdentityHashMap<LogicalPlan, LogicalPlan>();
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            LogicalPlan subquery = (LogicalPlan) subqueries.next();
+        for (LogicalPlan subquery : JavaConverters.asJavaIterable(plan.subqueries())) {
             LogicalPlan made = rewriteAny(subquery);
             if (made != subquery) {
                 made.setAnalyzed();
@@ -331,11 +310,9 @@ public class LogicalCuts {
 
     /** As Spark's CacheManager does when it puts cached rows into a plan. */
     private static LogicalPlan withHintsOf(LogicalPlan plan, LogicalPlan rows) {
-        ArrayList hints = new ArrayList();
-        Object extracted = EliminateResolvedHint$.MODULE$.extractHintsFromPlan(plan)._2();
-        PlanLeaves.addAll(hints, ((scala.collection.Seq) extracted).iterator());
+        scala.collection.Seq hints = (scala.collection.Seq) EliminateResolvedHint$.MODULE$.extractHintsFromPlan(plan)._2();
         for (int i = hints.size() - 1; i >= 0; i--) {
-            rows = new ResolvedHint(rows, (HintInfo) hints.get(i));
+            rows = new ResolvedHint(rows, (HintInfo) hints.apply(i));
         }
         return rows;
     }

@@ -2,10 +2,6 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 
-import flinkmagic.jvm.Reflect;
-import org.apache.spark.Partition;
-import org.apache.spark.rdd.CoalescedRDD;
-import org.apache.spark.rdd.CoalescedRDDPartition;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
@@ -25,6 +21,7 @@ import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /** Rows that runs keep, several neighbouring partitions of which one task reads. */
@@ -48,9 +45,7 @@ public class MergedRows {
         ArrayList attributes = columns(scan);
         int read = attributes.size();
         for (SortOrder order : lostOrder(scan)) {
-            Iterator columns = order.references().iterator();
-            while (columns.hasNext()) {
-                Object column = columns.next();
+            for (Object column : JavaConverters.asJavaIterable(order.references())) {
                 if (!attributes.contains(column)) {
                     attributes.add(column);
                 }
@@ -62,9 +57,7 @@ public class MergedRows {
 
     /** The columns that a scan reads. */
     public static ArrayList columns(InMemoryTableScanExec scan) {
-        ArrayList columns = new ArrayList();
-        PlanLeaves.addAll(columns, scan.attributes().iterator());
-        return columns;
+        return new ArrayList(JavaConverters.seqAsJavaList(scan.attributes()));
     }
 
     /**
@@ -89,23 +82,18 @@ public class MergedRows {
         return new InputAdapter(made);  // an operator above may be one of generated code
     }
 
-    /**
-     * Neighbours together, in their order. `coalesce` would put partitions together by where they are kept; a coalescer
-     * of one's own is sent with each task, to executors that do not have its class.
-     */
+    /** Neighbours together, in their order. */
     private static RDD neighbours(RDD rows, ShufflePartitionSpec[] specs) throws Exception {
-        Partition[] parts = new Partition[specs.length];
-        for (int i = 0; i < parts.length; i++) {
-            CoalescedPartitionSpec spec = (CoalescedPartitionSpec) specs[i];
+        ArrayList<int[]> groups = new ArrayList<int[]>();
+        for (ShufflePartitionSpec each : specs) {
+            CoalescedPartitionSpec spec = (CoalescedPartitionSpec) each;
             int[] members = new int[spec.endReducerIndex() - spec.startReducerIndex()];
             for (int j = 0; j < members.length; j++) {
                 members[j] = spec.startReducerIndex() + j;
             }
-            parts[i] = new CoalescedRDDPartition(i, rows, members, scala.Option.empty());
+            groups.add(members);
         }
-        RDD merged = new CoalescedRDD(rows, parts.length, scala.Option.empty(), rows.elementClassTag());
-        Reflect.field(RDD.class, "partitions_").set(merged, parts);
-        return merged;
+        return PlanNodes.grouped(rows, groups);
     }
 
     /** Whether partitions of a plan's rows have an order that nothing tells, and that is lost if they are merged. */
@@ -122,9 +110,8 @@ public class MergedRows {
             && logical.get() instanceof Sort) {
             return true;
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (sortsWithinPartitions((SparkPlan) children.next())) {
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            if (sortsWithinPartitions(child)) {
                 return true;
             }
         }
@@ -134,14 +121,11 @@ public class MergedRows {
     /** The order of the rows in each partition, unless it is that of all partitions. */
     private static ArrayList<SortOrder> lostOrder(InMemoryTableScanExec scan) {
         ArrayList<SortOrder> ordering = new ArrayList<SortOrder>();
-        Iterator orders = scan.outputOrdering().iterator();
-        boolean isKnown = true;
-        while (orders.hasNext() && isKnown) {
-            SortOrder order = (SortOrder) orders.next();
-            isKnown = order.references().subsetOf(scan.relation().outputSet());
-            if (isKnown) {
-                ordering.add(order);
+        for (SortOrder order : JavaConverters.asJavaIterable(scan.outputOrdering())) {
+            if (!order.references().subsetOf(scan.relation().outputSet())) {
+                break;
             }
+            ordering.add(order);
         }
         if (scan.outputPartitioning() instanceof RangePartitioning) {
             Iterator ranges = ((RangePartitioning) scan.outputPartitioning()).ordering().iterator();

@@ -5,13 +5,10 @@ import java.util.IdentityHashMap;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.execution.CollectMetricsExec;
 import org.apache.spark.sql.execution.CollectMetricsExec$;
-import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
-import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import scala.Function0;
 import scala.Tuple2;
-import scala.collection.Iterator;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Map$;
 import scala.runtime.AbstractFunction0;
@@ -68,11 +65,8 @@ public class ObservedMetrics {
             if (first != null) {
                 return add(first, found);
             }
-            if (plan instanceof ReusedExchangeExec) {
-                return add((SparkPlan) ((ReusedExchangeExec) plan).child(), found);
-            }
-            if (plan instanceof ReusedSubqueryExec) {
-                return add((SparkPlan) ((ReusedSubqueryExec) plan).child(), found);
+            if (PlanNodes.reused(plan) != null) {
+                return add(PlanNodes.reused(plan), found);
             }
             if (plan instanceof InMemoryTableScanExec) {
                 InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
@@ -86,12 +80,8 @@ public class ObservedMetrics {
                     found = (Map) found.$plus(new Tuple2(ran.name(), observed.rowOf(ran)));
                 }
             }
-            return addAll(plan.subqueries().iterator(), addAll(plan.children().iterator(), found));
-        }
-
-        private Map addAll(Iterator plans, Map found) {
-            while (plans.hasNext()) {
-                found = add((SparkPlan) plans.next(), found);
+            for (SparkPlan part : PlanNodes.parts(plan)) {
+                found = add(part, found);
             }
             return found;
         }

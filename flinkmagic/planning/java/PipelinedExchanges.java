@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.runtime.AbstractFunction0;
 
 /** Makes exchanges whose consumers read while they are written (Spark 4.3 and newer; earlier ones have none). */
@@ -58,9 +58,8 @@ public class PipelinedExchanges {
         if (seen.put(rdd, rdd) != null) {
             return false;
         }
-        Iterator dependencies = rdd.dependencies().iterator();
-        while (dependencies.hasNext()) {
-            Dependency dependency = (Dependency) dependencies.next();
+        for (Object each : JavaConverters.asJavaIterable(rdd.dependencies())) {
+            Dependency dependency = (Dependency) each;
             if (dependency instanceof ShuffleDependency || readsShuffle(dependency.rdd(), seen)) {
                 return true;
             }

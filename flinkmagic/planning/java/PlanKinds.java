@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.ExternalRDDScanExec;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /** Tells what physical plans consist of, without reading them whole. */
 public class PlanKinds {
@@ -35,13 +35,8 @@ public class PlanKinds {
         } else if (plan instanceof ExternalRDDScanExec) {
             addLineage(((ExternalRDDScanExec) plan).rdd(), left, found, 200);
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            addKinds((SparkPlan) children.next(), left, found);
-        }
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            addKinds((SparkPlan) subqueries.next(), left, found);
+        for (SparkPlan part : PlanNodes.parts(plan)) {
+            addKinds(part, left, found);
         }
     }
 
@@ -54,9 +49,8 @@ public class PlanKinds {
             RDD next = (RDD) waiting.remove(waiting.size() - 1);
             if (!left.contains(Integer.valueOf(next.id())) && seen.put(next, next) == null) {
                 found.append(next.getClass().getName()).append('\n');
-                Iterator dependencies = next.dependencies().iterator();
-                while (dependencies.hasNext()) {
-                    waiting.add(((Dependency) dependencies.next()).rdd());
+                for (Object dependency : JavaConverters.asJavaIterable(next.dependencies())) {
+                    waiting.add(((Dependency) dependency).rdd());
                 }
             }
         }

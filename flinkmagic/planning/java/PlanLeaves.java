@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /** What analysed plans consist of, and what their leaves read. */
 public class PlanLeaves {
@@ -33,9 +33,8 @@ public class PlanLeaves {
 
     /** The plans that a plan consists of: its inputs, those in its expressions, the query of a command. */
     public static ArrayList<LogicalPlan> parts(LogicalPlan plan) {
-        ArrayList<LogicalPlan> found = new ArrayList<LogicalPlan>();
-        addAll(found, plan.children().iterator());
-        addAll(found, plan.subqueries().iterator());
+        ArrayList<LogicalPlan> found = new ArrayList<LogicalPlan>(JavaConverters.seqAsJavaList(plan.children()));
+        found.addAll(JavaConverters.seqAsJavaList(plan.subqueries()));
         if (plan instanceof Command && plan.children().isEmpty()) {
             for (int i = 0; i < plan.productArity(); i++) {
                 if (plan.productElement(i) instanceof LogicalPlan) {
@@ -44,12 +43,6 @@ public class PlanLeaves {
             }
         }
         return found;
-    }
-
-    public static void addAll(ArrayList found, Iterator plans) {
-        while (plans.hasNext()) {
-            found.add(plans.next());
-        }
     }
 
     /** Adds the leaves of a plan to a list. */

@@ -5,6 +5,9 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 
 import flinkmagic.jvm.Reflect;
+import org.apache.spark.Partition;
+import org.apache.spark.rdd.CoalescedRDD;
+import org.apache.spark.rdd.CoalescedRDDPartition;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -15,22 +18,49 @@ import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
+import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /** Makes nodes of plans from others. */
 public class PlanNodes {
     /** A copy of a node, over the same children. */
     public static SparkPlan copy(SparkPlan plan) {
-        ArrayList children = new ArrayList();
-        PlanLeaves.addAll(children, plan.children().iterator());
-        return (SparkPlan) withChildren(plan, children);
+        return (SparkPlan) copyOver(plan, new ArrayList(JavaConverters.seqAsJavaList(plan.children())));
     }
 
-    /** A copy of a node, over other children. */
+    /**
+     * A node over other children; the node itself if they are its own. Spark's `withNewChildren` keeps children that are
+     * equal, and two plans of one DataFrame are equal in all but the identity of their exchanges.
+     */
     public static TreeNode withChildren(TreeNode plan, ArrayList children) {
+        Iterator own = plan.children().iterator();
+        boolean areOwn = true;
+        for (Object child : children) {
+            areOwn = areOwn && child == own.next();
+        }
+        return areOwn ? plan : copyOver(plan, children);
+    }
+
+    private static TreeNode copyOver(TreeNode plan, ArrayList children) {
         TreeNode copied = plan.withNewChildrenInternal(vector(children));
         copied.copyTagsFrom(plan);
         return copied;
+    }
+
+    /** The plans that a plan consists of: its inputs, and those in its expressions. */
+    public static ArrayList<SparkPlan> parts(SparkPlan plan) {
+        ArrayList<SparkPlan> found = new ArrayList<SparkPlan>(JavaConverters.seqAsJavaList(plan.children()));
+        found.addAll(JavaConverters.seqAsJavaList(plan.subqueries()));
+        return found;
+    }
+
+    /** The exchange, or the subquery, that a leaf reads a second time; null if it is no such leaf. */
+    public static SparkPlan reused(SparkPlan plan) {
+        if (plan instanceof ReusedExchangeExec) {
+            return ((ReusedExchangeExec) plan).child();
+        }
+        return plan instanceof ReusedSubqueryExec ? (SparkPlan) ((ReusedSubqueryExec) plan).child() : null;
     }
 
     /** Whether a plan contains a node, shared ones and subqueries included. */
@@ -38,18 +68,12 @@ public class PlanNodes {
         if (plan == sought) {
             return true;
         }
-        if (plan instanceof ReusedExchangeExec) {
-            return holds((SparkPlan) ((ReusedExchangeExec) plan).child(), sought);
+        SparkPlan reused = reused(plan);
+        if (reused != null) {
+            return holds(reused, sought);
         }
-        if (plan instanceof ReusedSubqueryExec) {
-            return holds((SparkPlan) ((ReusedSubqueryExec) plan).child(), sought);
-        }
-        return anyHolds(plan.children().iterator(), sought) || anyHolds(plan.subqueries().iterator(), sought);
-    }
-
-    private static boolean anyHolds(Iterator plans, SparkPlan sought) {
-        while (plans.hasNext()) {
-            if (holds((SparkPlan) plans.next(), sought)) {
+        for (SparkPlan part : parts(plan)) {
+            if (holds(part, sought)) {
                 return true;
             }
         }
@@ -66,6 +90,20 @@ public class PlanNodes {
             throws Exception {
         return (RDDScanExec) Reflect.make(
             RDDScanExec.class, new Object[] {plan.output(), rows, plan.nodeName(), partitioning, order});
+    }
+
+    /**
+     * Partitions of an RDD put together, by their numbers. `coalesce` would put them together by where they are kept; a
+     * coalescer of one's own is sent with each task, to executors that do not have its class.
+     */
+    public static RDD grouped(RDD rows, ArrayList<int[]> groups) throws Exception {
+        Partition[] parts = new Partition[groups.size()];
+        for (int i = 0; i < parts.length; i++) {
+            parts[i] = new CoalescedRDDPartition(i, rows, (int[]) groups.get(i), Option.empty());
+        }
+        RDD grouped = new CoalescedRDD(rows, parts.length, Option.empty(), rows.elementClassTag());
+        Reflect.field(RDD.class, "partitions_").set(grouped, parts);
+        return grouped;
     }
 
     /** The builder of a relation's rows with another plan below it. */
@@ -86,7 +124,7 @@ public class PlanNodes {
 
     /** Scala's indexed sequence, of the version that runs. */
     public static scala.collection.immutable.Vector vector(ArrayList items) {
-        return LeafPartitions.list(items).toVector();
+        return JavaConverters.asScalaBuffer(items).toVector();
     }
 
     /** Expressions over other plans of their subqueries. */

@@ -19,7 +19,6 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.PlanLater;
 import org.apache.spark.sql.execution.RDDScanExec;
-import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SubqueryExec;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
@@ -28,9 +27,8 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.execution.exchange.Exchange;
-import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Reads the physical plans of one job, each in one call from Python: over the gateway a tree of a hundred nodes costs
@@ -42,13 +40,15 @@ public class PlanReader {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String PYTHON = "org.apache.spark.sql.execution.python.";
 
+    /** How many columns of a node are spelled out in its text; Spark's own default. */
+    private static final int MOST_FIELDS = 25;
+
     private final ArrayList<SparkPlan> nodes = new ArrayList<SparkPlan>();
     private final IdentityHashMap<SparkPlan, Integer> numbers = new IdentityHashMap<SparkPlan, Integer>();
     private final HashMap<Object, Integer> firstOfKind = new HashMap<Object, Integer>();
     private final IdentityHashMap<Object, String> fingerprints = new IdentityHashMap<Object, String>();
     private final LeafPartitions leaves = new LeafPartitions();
     private ArrayList<Map> records;
-    private int maxFields;
     private String scope;
 
     /**
@@ -58,15 +58,19 @@ public class PlanReader {
      *
      * @param scope only exchanges and subqueries that were read under equal scopes are compared
      */
-    public byte[] read(SparkPlan root, String scope, int maxFields) throws Exception {
+    public byte[] read(SparkPlan root, String scope) throws Exception {
         this.scope = scope;
-        this.maxFields = maxFields;
         this.records = new ArrayList();
         leaves.prepare(root, scope);
         Integer number = visit(root);
         Map<String, Object> answer = new LinkedHashMap<String, Object>();
         answer.put("root", number);
         answer.put("nodes", records);
+        return deflated(answer);
+    }
+
+    /** An answer as deflated JSON. */
+    public static byte[] deflated(Map answer) throws Exception {
         ByteArrayOutputStream deflated = new ByteArrayOutputStream();
         DeflaterOutputStream out = new DeflaterOutputStream(deflated);
         out.write(JSON.writeValueAsBytes(answer));
@@ -86,14 +90,10 @@ public class PlanReader {
         waiting.add(root);
         while (!waiting.isEmpty()) {
             LogicalPlan plan = (LogicalPlan) waiting.remove(waiting.size() - 1);
-            Iterator output = ((QueryPlan) plan).output().iterator();
-            while (output.hasNext()) {
-                ids.add(Long.toString(((Attribute) output.next()).exprId().id()));
+            for (Attribute column : JavaConverters.asJavaIterable(plan.output())) {
+                ids.add(Long.toString(column.exprId().id()));
             }
-            Iterator children = plan.children().iterator();
-            while (children.hasNext()) {
-                waiting.add(children.next());
-            }
+            waiting.addAll(JavaConverters.seqAsJavaList(plan.children()));
         }
         return String.join(",", ids);
     }
@@ -112,17 +112,17 @@ public class PlanReader {
         record.put("number", number);
         record.put("class", plan.getClass().getName());
         record.put("name", plan.nodeName());
-        record.put("text", plan.simpleString(maxFields));
+        record.put("text", plan.simpleString(MOST_FIELDS));
         record.put("output", outputIds(plan));
-        record.put("children", visitAll(plan.children().iterator()));
-        record.put("subqueries", visitAll(plan.subqueries().iterator()));
+        record.put("children", visitAll(plan.children()));
+        record.put("subqueries", visitAll(plan.subqueries()));
         SparkPlan inside = inside(plan);
         boolean cached = plan instanceof InMemoryTableScanExec;
         int partitions = -1;
         if (plan.children().isEmpty() && (inside == null || cached)) {
             partitions = leaves.count(plan, scope);
             record.put("partitions", Integer.valueOf(partitions));
-            record.put("pruned", Boolean.valueOf(LeafPartitions.prunedLater(plan)));
+            record.put("pruned", Boolean.valueOf(!plan.subqueries().isEmpty()));
         }
         if (inside != null && partitions < 0) {
             String outside = scope;
@@ -150,19 +150,13 @@ public class PlanReader {
 
     /** The plan behind an operator that is a leaf in Spark's tree. */
     private static SparkPlan inside(SparkPlan plan) {
-        if (plan instanceof ReusedExchangeExec) {
-            return (SparkPlan) ((ReusedExchangeExec) plan).child();
-        }
-        if (plan instanceof ReusedSubqueryExec) {
-            return (SparkPlan) ((ReusedSubqueryExec) plan).child();
-        }
         if (plan instanceof InMemoryTableScanExec) {
             return (SparkPlan) ((InMemoryTableScanExec) plan).relation().cachedPlan();
         }
         if (plan instanceof AdaptiveSparkPlanExec) {
             return ((AdaptiveSparkPlanExec) plan).initialPlan();
         }
-        return null;
+        return PlanNodes.reused(plan);
     }
 
     /** Wrappers of code generation are no operators. */
@@ -173,10 +167,9 @@ public class PlanReader {
         return plan;
     }
 
-    private List visitAll(Iterator plans) throws Exception {
+    private List visitAll(scala.collection.Seq<SparkPlan> plans) throws Exception {
         List found = new ArrayList();
-        while (plans.hasNext()) {
-            SparkPlan plan = (SparkPlan) plans.next();
+        for (SparkPlan plan : JavaConverters.asJavaIterable(plans)) {
             if (!(plan instanceof PlanLater)) {  // an initial state that a keyed process function does not have
                 found.add(visit(plan));
             }
@@ -186,9 +179,8 @@ public class PlanReader {
 
     private static List outputIds(SparkPlan plan) {
         List<Long> found = new ArrayList<Long>();
-        Iterator output = ((QueryPlan) plan).output().iterator();
-        while (output.hasNext()) {
-            found.add(Long.valueOf(((Attribute) output.next()).exprId().id()));
+        for (Attribute column : JavaConverters.asJavaIterable(plan.output())) {
+            found.add(Long.valueOf(column.exprId().id()));
         }
         return found;
     }
@@ -218,11 +210,9 @@ public class PlanReader {
 
     private void notCanonical(SparkPlan plan, StringBuilder into) {
         if (plan.getClass().getName().startsWith(PYTHON)) {
-            Iterator inputs = plan.children().iterator();
-            while (inputs.hasNext()) {
-                Iterator output = ((QueryPlan) inputs.next()).output().iterator();
-                while (output.hasNext()) {
-                    into.append(((Attribute) output.next()).name()).append(',');
+            for (SparkPlan input : JavaConverters.asJavaIterable(plan.children())) {
+                for (Attribute column : JavaConverters.asJavaIterable(input.output())) {
+                    into.append(column.name()).append(',');
                 }
             }
         }
@@ -233,13 +223,8 @@ public class PlanReader {
         if (inside != null) {
             notCanonical(inside, into);
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            notCanonical((SparkPlan) children.next(), into);
-        }
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            notCanonical((SparkPlan) subqueries.next(), into);
+        for (SparkPlan part : PlanNodes.parts(plan)) {
+            notCanonical(part, into);
         }
     }
 
@@ -251,9 +236,7 @@ public class PlanReader {
         String made = "";
         if (index instanceof PartitioningAwareFileIndex) {
             ArrayList lines = new ArrayList();
-            Iterator files = ((PartitioningAwareFileIndex) index).allFiles().iterator();
-            while (files.hasNext()) {
-                FileStatus file = (FileStatus) files.next();
+            for (FileStatus file : JavaConverters.asJavaIterable(((PartitioningAwareFileIndex) index).allFiles())) {
                 lines.add(file.getPath() + "|" + file.getLen() + "|" + file.getModificationTime());
             }
             java.util.Collections.sort(lines);

@@ -30,7 +30,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
 import scala.Function1;
 import scala.Option;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
@@ -200,9 +200,10 @@ public class PlanRebuilder {
             forget(ran(scan));
             forget((SparkPlan) together.remove(plan));
         }
-        Iterator children = plan.children().iterator();
-        while (!isExchange(plan) && children.hasNext()) {
-            renewWrite((SparkPlan) children.next());
+        if (!isExchange(plan)) {
+            for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+                renewWrite(child);
+            }
         }
     }
 
@@ -327,11 +328,10 @@ public class PlanRebuilder {
         RDDScanExec scan = (RDDScanExec) rebuild(plan);
         RDD rdd = scan.rdd();
         while (true) {
-            Iterator dependencies = rdd.dependencies().iterator();
-            if (!dependencies.hasNext()) {
+            if (rdd.dependencies().isEmpty()) {
                 return null;
             }
-            Dependency dependency = (Dependency) dependencies.next();
+            Dependency dependency = (Dependency) rdd.dependencies().head();
             if (dependency instanceof ShuffleDependency) {
                 return (ShuffleDependency) dependency;
             }
@@ -378,13 +378,8 @@ public class PlanRebuilder {
             return new ReusedSubqueryExec((BaseSubqueryExec) rebuild(first));
         }
         if (plan instanceof ReusedExchangeExec) {
-            SparkPlan child = rebuild(((ReusedExchangeExec) plan).child());
-            if (child == ((ReusedExchangeExec) plan).child()) {
-                return plan;
-            }
-            Exchange exchange = child instanceof ReusedExchangeExec
-                ? ((ReusedExchangeExec) child).child() : (Exchange) child;
-            return new ReusedExchangeExec(plan.output(), exchange);
+            Exchange child = exchange(((ReusedExchangeExec) plan).child());
+            return child == ((ReusedExchangeExec) plan).child() ? plan : new ReusedExchangeExec(plan.output(), child);
         }
         if (plan instanceof ReusedSubqueryExec) {
             SparkPlan child = rebuild((SparkPlan) ((ReusedSubqueryExec) plan).child());
@@ -500,19 +495,9 @@ public class PlanRebuilder {
 
     private SparkPlan withNewChildren(SparkPlan plan) throws Exception {
         ArrayList<SparkPlan> children = new ArrayList<SparkPlan>();
-        boolean changed = false;
-        Iterator old = plan.children().iterator();
-        while (old.hasNext()) {
-            SparkPlan child = (SparkPlan) old.next();
-            SparkPlan rebuilt = input(child);
-            changed = changed || rebuilt != child;
-            children.add(rebuilt);
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            children.add(input(child));
         }
-        if (!changed) {
-            return plan;
-        }
-        // Not withNewChildren: it keeps children that are equal, and two plans of one DataFrame are equal in all but
-        // the identity of their exchanges.
         return (SparkPlan) PlanNodes.withChildren(plan, children);
     }
 
@@ -520,9 +505,7 @@ public class PlanRebuilder {
     private SparkPlan withNewSubqueries(SparkPlan plan) throws Exception {
         IdentityHashMap<SparkPlan, SparkPlan> wrapped = new IdentityHashMap<SparkPlan, SparkPlan>();
         IdentityHashMap<SparkPlan, SparkPlan> unwrapped = new IdentityHashMap<SparkPlan, SparkPlan>();
-        Iterator subqueries = plan.subqueries().iterator();
-        while (subqueries.hasNext()) {
-            SparkPlan subquery = (SparkPlan) subqueries.next();
+        for (SparkPlan subquery : JavaConverters.asJavaIterable(plan.subqueries())) {
             SparkPlan rebuilt = rebuild(subquery);
             if (rebuilt != subquery) {
                 SparkPlan wrapper = new ReusedSubqueryExec(new ReusedSubqueryExec((BaseSubqueryExec) rebuilt));

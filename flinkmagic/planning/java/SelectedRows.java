@@ -4,7 +4,7 @@ import java.util.ArrayList;
 
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
@@ -17,25 +17,24 @@ public class SelectedRows {
     private static final String MARK = "flinkmagic selects";
 
     /** The columns, marked. */
-    public static scala.collection.immutable.Vector marked(Seq columns, String which) {
+    public static scala.collection.immutable.Vector marked(Seq<Attribute> columns, String which) {
         ArrayList<String> words = new ArrayList<String>();
         words.add(MARK);
         words.add(which);
         ArrayList marked = new ArrayList();
-        Iterator each = columns.iterator();
-        while (each.hasNext()) {
-            marked.add(((Attribute) each.next()).withQualifier(PlanNodes.vector(words)));
+        for (Attribute column : JavaConverters.asJavaIterable(columns)) {
+            marked.add(column.withQualifier(PlanNodes.vector(words)));
         }
         return PlanNodes.vector(marked);
     }
 
     /** What the columns of a scan's relation were marked with; null if they were not. */
     public static String of(InMemoryTableScanExec scan) {
-        Iterator columns = ((Seq) scan.relation().output()).iterator();
-        if (!columns.hasNext()) {
+        Seq columns = (Seq) scan.relation().output();
+        if (columns.isEmpty()) {
             return null;
         }
-        Seq words = (Seq) ((Attribute) columns.next()).qualifier();
+        Seq words = (Seq) ((Attribute) columns.head()).qualifier();
         return words.size() == 2 && words.head().equals(MARK) ? (String) words.apply(1) : null;
     }
 }

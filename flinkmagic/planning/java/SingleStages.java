@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Tells, without planning a query, that Spark runs it as one stage: it only passes on the rows of what it reads. By the
@@ -50,13 +50,10 @@ public class SingleStages {
 
     private static boolean asksForMergedPartitions(LogicalPlan plan) {
         boolean asks = plan.getClass().getSimpleName().equals("Sample");
-        Iterator expressions = plan.expressions().iterator();
-        while (expressions.hasNext() && !asks) {
-            asks = isByPartition((Expression) expressions.next());
+        for (Expression expression : JavaConverters.asJavaIterable(plan.expressions())) {
+            asks = asks || isByPartition(expression);
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            LogicalPlan child = (LogicalPlan) children.next();
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
             if (asks && mayShuffle(child) || asksForMergedPartitions(child)) {
                 return true;
             }
@@ -66,9 +63,8 @@ public class SingleStages {
 
     private static boolean isByPartition(Expression expression) {
         boolean is = BY_PARTITION.contains(expression.getClass().getSimpleName());
-        Iterator children = expression.children().iterator();
-        while (children.hasNext() && !is) {
-            is = isByPartition((Expression) children.next());
+        for (Expression child : JavaConverters.asJavaIterable(expression.children())) {
+            is = is || isByPartition(child);
         }
         return is;
     }
@@ -82,9 +78,8 @@ public class SingleStages {
     private static boolean mayMerge(SparkPlan plan) {
         boolean may = plan instanceof AdaptiveSparkPlanExec
             || plan instanceof InMemoryTableScanExec && mayMerge(((InMemoryTableScanExec) plan).relation());
-        Iterator children = plan.children().iterator();
-        while (children.hasNext() && !may) {
-            may = mayMerge((SparkPlan) children.next());
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            may = may || mayMerge(child);
         }
         return may;
     }
@@ -97,9 +92,8 @@ public class SingleStages {
             || plan instanceof RepartitionByExpression
             && ((RepartitionByExpression) plan).optNumPartitions().isDefined()  // nothing is merged
             || plan instanceof Sort && !((Sort) plan).global());  // randomSplit sorts each partition
-        Iterator children = plan.children().iterator();
-        while (children.hasNext() && !may) {
-            may = mayShuffle((LogicalPlan) children.next());
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            may = may || mayShuffle(child);
         }
         return may;
     }
@@ -137,9 +131,8 @@ public class SingleStages {
             || !plan.subqueries().isEmpty()) {
             return false;
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (passesOn((LogicalPlan) children.next(), below)) {
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            if (passesOn(child, below)) {
                 return true;
             }
         }
@@ -153,9 +146,8 @@ public class SingleStages {
         if (!NARROW.contains(plan.getClass().getSimpleName()) || !plan.subqueries().isEmpty()) {
             return false;
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            if (!isNarrow((LogicalPlan) children.next())) {
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            if (!isNarrow(child)) {
                 return false;
             }
         }

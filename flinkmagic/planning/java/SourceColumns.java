@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.storage.StorageLevel;
 import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Computed columns of text files, kept with what is read beside them: what is costly to compute and cannot raise.
@@ -87,9 +87,7 @@ public class SourceColumns extends Rule {
         }
         String corrupt = relation.sparkSession().conf().get("spark.sql.columnNameOfCorruptRecord");
         boolean partly = "true".equals(relation.sparkSession().conf().get("spark.sql.json.enablePartialResults", "true"));
-        Iterator options = relation.options().iterator();
-        while (options.hasNext()) {
-            Tuple2 option = (Tuple2) options.next();
+        for (Tuple2 option : JavaConverters.asJavaIterable(relation.options())) {
             String name = ((String) option._1()).toLowerCase();
             String value = ((String) option._2()).toLowerCase();
             if (name.equals("mode") && !value.equals("permissive") || name.equals("enforceschema") && !value.equals("true")
@@ -104,18 +102,12 @@ public class SourceColumns extends Rule {
 
     // -- a query --------------------------------------------------------------------------------------
 
-    /** The planning of a query that may read what is kept, and keep more. */
-    public ColumnPlanning planning(ColumnStore store) {
-        return new ColumnPlanning(store);
-    }
-
     /** From now on what this thread plans on a session may read kept columns, and, if it keeps any, at a storage level. */
     public void open(ColumnPlanning planning, SessionState state, StorageLevel level, boolean keeps) {
         planning.on(state, level, keeps);
         scala.collection.Seq rules = state.experimentalMethods().extraOptimizations();
         if (!rules.contains(this)) {
-            ArrayList all = new ArrayList();
-            PlanLeaves.addAll(all, rules.iterator());
+            ArrayList all = new ArrayList(JavaConverters.seqAsJavaList(rules));
             all.add(this);
             state.experimentalMethods().extraOptimizations_$eq(
                 (scala.collection.immutable.Seq) (Object) PlanNodes.vector(all));
@@ -163,15 +155,10 @@ public class SourceColumns extends Rule {
             return new SourceScan(rows, project, aggregate).over(source, below);
         }
         ArrayList<LogicalPlan> children = new ArrayList<LogicalPlan>();
-        boolean changed = false;
-        Iterator old = plan.children().iterator();
-        while (old.hasNext()) {
-            LogicalPlan child = (LogicalPlan) old.next();
-            LogicalPlan made = rewrite(child, below, planning);
-            changed = changed || made != child;
-            children.add(made);
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            children.add(rewrite(child, below, planning));
         }
-        return changed ? (LogicalPlan) PlanNodes.withChildren((TreeNode) plan, children) : plan;
+        return (LogicalPlan) PlanNodes.withChildren((TreeNode) plan, children);
     }
 
     /** The known source of a plan that is nothing but filters of its rows. */
@@ -185,24 +172,21 @@ public class SourceColumns extends Rule {
 
     /** Whether a query asks of its rows from which file they are: kept ones do not know. */
     public static boolean asksForFiles(LogicalPlan plan) {
-        Iterator parts = plan.expressions().iterator();
-        boolean found = false;
-        while (parts.hasNext() && !found) {
-            found = asksForFiles((Expression) parts.next());
+        boolean asks = false;
+        for (Expression expression : JavaConverters.asJavaIterable(plan.expressions())) {
+            asks = asks || asksForFiles(expression);
         }
-        parts = plan.children().iterator();
-        while (parts.hasNext() && !found) {
-            found = asksForFiles((LogicalPlan) parts.next());
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            asks = asks || asksForFiles(child);
         }
-        return found;
+        return asks;
     }
 
     private static boolean asksForFiles(Expression expression) {
-        boolean found = expression.getClass().getSimpleName().startsWith("InputFile");
-        Iterator children = expression.children().iterator();
-        while (children.hasNext() && !found) {
-            found = asksForFiles((Expression) children.next());
+        boolean asks = expression.getClass().getSimpleName().startsWith("InputFile");
+        for (Expression child : JavaConverters.asJavaIterable(expression.children())) {
+            asks = asks || asksForFiles(child);
         }
-        return found;
+        return asks;
     }
 }

@@ -25,6 +25,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.StringType;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
@@ -45,7 +46,7 @@ public class SourceScan {
 
     private final LogicalRelation leaf;
     /** The conditions of the filters, the uppermost one first. */
-    private final Seq conditions;
+    private final Seq<Expression> conditions;
     private final Project project;
     private final Aggregate aggregate;
     private final LogicalPlan whole;
@@ -73,9 +74,8 @@ public class SourceScan {
     }
 
     private static boolean hasOnlyAttributes(Seq expressions) {
-        Iterator each = expressions.iterator();
-        while (each.hasNext()) {
-            if (!(each.next() instanceof Attribute)) {
+        for (Object one : JavaConverters.asJavaIterable(expressions)) {
+            if (!(one instanceof Attribute)) {
                 return false;
             }
         }
@@ -148,10 +148,8 @@ public class SourceScan {
     }
 
     /** Whether a filter with one of these conditions may let a row pass that is all null. */
-    public static boolean mayPassNulls(Seq expressions) {
-        Iterator each = expressions.iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
+    public static boolean mayPassNulls(Seq<Expression> expressions) {
+        for (Expression one : JavaConverters.asJavaIterable(expressions)) {
             if (LET_NULLS_PASS.contains(one.getClass().getSimpleName()) || mayPassNulls(one.children())) {
                 return true;
             }
@@ -181,10 +179,8 @@ public class SourceScan {
         }
     }
 
-    private void addComputed(Seq expressions, Map<Expression, Object> found, Map<Expression, Object> checks) throws Exception {
-        Iterator each = expressions.iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
+    private void addComputed(Seq<Expression> expressions, Map<Expression, Object> found, Map<Expression, Object> checks) throws Exception {
+        for (Expression one : JavaConverters.asJavaIterable(expressions)) {
             if (isCheck(one)) {
                 add(one, checks);
             } else if (isCostly(one) && one.deterministic() && isOfSource(one) && isTotalThroughout(one)) {
@@ -198,9 +194,8 @@ public class SourceScan {
     /** The checks that a query with a filter needs of what is computed. */
     private void addChecks(Map<Expression, Object> computed, Map<Expression, Object> checks) {
         for (Expression each : computed.keySet()) {
-            Iterator read = each.references().iterator();
-            while (read.hasNext()) {
-                IsNotNull check = new IsNotNull((Attribute) read.next());
+            for (Attribute column : JavaConverters.asJavaIterable(each.references())) {
+                IsNotNull check = new IsNotNull(column);
                 if (isCheck(check)) {
                     add(check, checks);
                 }
@@ -243,9 +238,8 @@ public class SourceScan {
             || !TotalExpressions.isTotal(expression)) {
             return false;
         }
-        Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            if (!isTotalThroughout((Expression) children.next())) {
+        for (Expression child : JavaConverters.asJavaIterable(expression.children())) {
+            if (!isTotalThroughout(child)) {
                 return false;
             }
         }
@@ -261,7 +255,7 @@ public class SourceScan {
         if (aggregate != null && isPassedOn) {
             addNeeded(aggregate.expressions(), computed, found);
         } else {
-            addNeeded(project != null ? project.expressions() : leaf.output(), computed, found);
+            addNeeded((Seq) (project != null ? project.expressions() : leaf.output()), computed, found);
         }
         ArrayList<Integer> positions = new ArrayList<Integer>();
         for (int i = 0; i < leaf.output().size(); i++) {
@@ -273,10 +267,8 @@ public class SourceScan {
     }
 
     /** Adds the ids of the columns that some expressions read, apart from what is computed already. */
-    private static void addNeeded(Seq expressions, Map<Expression, Object> computed, HashSet found) {
-        Iterator each = expressions.iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
+    private static void addNeeded(Seq<Expression> expressions, Map<Expression, Object> computed, HashSet found) {
+        for (Expression one : JavaConverters.asJavaIterable(expressions)) {
             if (one instanceof Attribute) {
                 found.add(((Attribute) one).exprId());
             } else if (!computed.containsKey(one)) {
@@ -333,11 +325,9 @@ public class SourceScan {
             addNeeded(aggregate.expressions(), computed, read);
             list.addAll(new LinkedHashSet(computed.values()));
         }
-        Iterator each = project.projectList().iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
+        for (Object one : JavaConverters.asJavaIterable(project.projectList())) {
             if (!passes || read.contains(((Attribute) one).exprId())) {
-                list.add(with(one, computed));
+                list.add(with((Expression) one, computed));
             }
         }
         Project made = new Project(PlanNodes.vector(list), below);

@@ -1,13 +1,10 @@
 package flinkmagic.planning;
 
-import java.io.ByteArrayOutputStream;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.zip.DeflaterOutputStream;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -18,7 +15,7 @@ import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.util.AccumulatorV2;
 import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * What the operators of a stage that has run have measured: Spark's SQL metrics, and of scans which files they read.
@@ -27,8 +24,6 @@ import scala.collection.Iterator;
  * are whole when the stage is.
  */
 public class StageMetrics {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     /**
      * The metrics above zero of each operator, by its number and their names, as deflated JSON (see `PlanReader.read`).
      *
@@ -49,11 +44,7 @@ public class StageMetrics {
             answer.put("top", facts(ran(rebuilder, top), words));
         }
         answer.put("words", words);
-        ByteArrayOutputStream deflated = new ByteArrayOutputStream();
-        DeflaterOutputStream out = new DeflaterOutputStream(deflated);
-        out.write(JSON.writeValueAsBytes(answer));
-        out.close();
-        return deflated.toByteArray();
+        return PlanReader.deflated(answer);
     }
 
     /** A cached plan runs as it was read. */
@@ -67,9 +58,7 @@ public class StageMetrics {
 
     private static Map<String, Object> facts(SparkPlan plan, Map<String, Object> words) {
         Map<String, Object> facts = new LinkedHashMap<String, Object>();
-        Iterator metrics = plan.metrics().iterator();
-        while (metrics.hasNext()) {
-            Tuple2 each = (Tuple2) metrics.next();
+        for (Tuple2 each : JavaConverters.asJavaIterable(plan.metrics())) {
             AccumulatorV2 metric = (AccumulatorV2) each._2();
             Number value = (Number) metric.value();
             if (value.longValue() > 0) {
@@ -90,15 +79,14 @@ public class StageMetrics {
 
     private static void addFiles(Map<String, Object> facts, HadoopFsRelation relation, PartitioningAwareFileIndex index) {
         List<String> paths = new ArrayList<String>();
-        Iterator roots = index.rootPaths().iterator();
-        while (roots.hasNext()) {
-            paths.add(roots.next().toString());
+        for (Object root : JavaConverters.asJavaIterable(index.rootPaths())) {
+            paths.add(root.toString());
         }
         facts.put("paths", paths);
         facts.put("format", relation.toString());
-        Iterator files = index.allFiles().iterator();
-        if (files.hasNext()) {
-            Path first = ((FileStatus) files.next()).getPath();
+        scala.collection.Seq files = index.allFiles();
+        if (!files.isEmpty()) {
+            Path first = ((FileStatus) files.head()).getPath();
             boolean isSplitable = relation.fileFormat().isSplitable(relation.sparkSession(), relation.options(), first);
             facts.put("splittable", Boolean.valueOf(isSplitable));
         }

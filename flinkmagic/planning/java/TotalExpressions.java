@@ -37,7 +37,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Which expressions are total: they have a value for every input, so that nobody notices that they were computed.
@@ -190,9 +190,7 @@ public class TotalExpressions {
     }
 
     private static boolean isFloating(Expression expression) {
-        Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            Expression child = (Expression) children.next();
+        for (Expression child : JavaConverters.asJavaIterable(expression.children())) {
             if (!(child instanceof Literal) && !isFloating(child.dataType())) {
                 return false;
             }
@@ -264,9 +262,8 @@ public class TotalExpressions {
         }
         if (CHOOSING.contains(name)) {
             double most = 0;
-            Iterator children = expression.children().iterator();
-            while (children.hasNext()) {
-                most = Math.max(most, most((Expression) children.next()));
+            for (Expression child : JavaConverters.asJavaIterable(expression.children())) {
+                most = Math.max(most, most(child));
             }
             return most;
         }
@@ -314,10 +311,8 @@ public class TotalExpressions {
     // -- patterns, formats, what is parsed ------------------------------------------------------------
 
     private static boolean hasGoodPattern(Expression expression, String name) throws Exception {
-        Iterator others = expression.children().iterator();
-        others.next();
-        while (others.hasNext()) {
-            if (valueOf((Expression) others.next()) == null) {
+        for (int i = 1; i < expression.children().size(); i++) {
+            if (valueOf(child(expression, i)) == null) {
                 return false;
             }
         }
@@ -369,9 +364,8 @@ public class TotalExpressions {
 
     /** Whether a reader's options let it give what it can of what is malformed. */
     public static boolean isLenient(scala.collection.Map options) {
-        Iterator each = options.iterator();
-        while (each.hasNext()) {
-            Tuple2 option = (Tuple2) each.next();
+        for (Object each : JavaConverters.asJavaIterable(options)) {
+            Tuple2 option = (Tuple2) each;
             if ("mode".equalsIgnoreCase((String) option._1()) && !"permissive".equalsIgnoreCase((String) option._2())) {
                 return false;
             }

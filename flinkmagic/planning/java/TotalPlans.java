@@ -22,6 +22,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.FileTable;
 import scala.Option;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /** Which optimised plans are total: see `TotalExpressions`. */
 public class TotalPlans {
@@ -62,9 +63,8 @@ public class TotalPlans {
                 found.put(((Attribute) results.next()).exprId(), calls.next());
             }
         }
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            addResults((LogicalPlan) children.next(), found);
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            addResults(child, found);
         }
     }
 
@@ -77,9 +77,8 @@ public class TotalPlans {
 
     private static void addPartial(LogicalPlan plan, HashMap found, Replacement calls) throws Exception {
         addOwn(plan, found, calls);
-        Iterator children = plan.children().iterator();
-        while (children.hasNext()) {
-            addPartial((LogicalPlan) children.next(), found, calls);
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            addPartial(child, found, calls);
         }
     }
 
@@ -87,10 +86,8 @@ public class TotalPlans {
         if (!OPERATORS.contains(TotalExpressions.nameOf(plan)) && !isTotalLeaf(plan)) {
             count(plan.getClass(), found);
         }
-        Iterator expressions = plan.expressions().iterator();
-        while (!plan.children().isEmpty() && expressions.hasNext()) {  // those of a leaf only tell how its rows lie
-            Expression each = (Expression) expressions.next();
-            if (!isTotal(each)) {
+        for (Expression each : JavaConverters.asJavaIterable(plan.expressions())) {
+            if (!plan.children().isEmpty() && !isTotal(each)) {  // those of a leaf only tell how its rows lie
                 Expression one = each instanceof Alias ? ((Alias) each).child() : each;
                 count(((Expression) one.transformDown(calls)).canonicalized(), found);
             }
@@ -108,9 +105,8 @@ public class TotalPlans {
             ? !TotalExpressions.isTotal(expression) : !isTotalQuery((PlanExpression) expression)) {
             return false;
         }
-        Iterator children = expression.children().iterator();
-        while (children.hasNext()) {
-            if (!isTotal((Expression) children.next())) {
+        for (Expression child : JavaConverters.asJavaIterable(expression.children())) {
+            if (!isTotal(child)) {
                 return false;
             }
         }

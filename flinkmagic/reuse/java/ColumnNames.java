@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Names the columns of an operator by their places, so that two plans agree even if their expression ids differ.
@@ -78,19 +78,18 @@ public class ColumnNames {
      * numbered by its first use there.
      */
     private void nameInputs() {
-        Iterator children = plan.children().iterator();
         int place = 0;
-        while (children.hasNext()) {
-            place = nameAll(((QueryPlan) children.next()).output().iterator(), place);
+        for (Object child : JavaConverters.asJavaIterable(plan.children())) {
+            place = nameAll(((QueryPlan) child).output(), place);
         }
         if (plan instanceof InMemoryTableScanExec) {
-            nameAll(((InMemoryTableScanExec) plan).relation().output().iterator(), place);
+            nameAll((scala.collection.Seq) ((InMemoryTableScanExec) plan).relation().output(), place);
         }
     }
 
-    private int nameAll(Iterator attributes, int place) {
-        while (attributes.hasNext()) {
-            Long id = Long.valueOf(((Attribute) attributes.next()).exprId().id());
+    private int nameAll(scala.collection.Seq<Attribute> attributes, int place) {
+        for (Attribute attribute : JavaConverters.asJavaIterable(attributes)) {
+            Long id = Long.valueOf(attribute.exprId().id());
             if (!ids.containsKey(id)) {
                 ids.put(id, "in" + place);
             }
@@ -109,17 +108,13 @@ public class ColumnNames {
             open.add(root);
             while (!open.isEmpty()) {
                 QueryPlan plan = (QueryPlan) open.remove(open.size() - 1);
-                Iterator output = plan.output().iterator();
-                while (output.hasNext()) {
-                    Long id = Long.valueOf(((Attribute) output.next()).exprId().id());
+                for (Object column : JavaConverters.asJavaIterable(plan.output())) {
+                    Long id = Long.valueOf(((Attribute) column).exprId().id());
                     if (!known.containsKey(id)) {
                         known.put(id, Integer.valueOf(known.size()));
                     }
                 }
-                Iterator children = standIn(plan).children().iterator();
-                while (children.hasNext()) {
-                    open.add(children.next());
-                }
+                open.addAll(JavaConverters.seqAsJavaList(standIn(plan).children()));
             }
         }
         return known;
@@ -147,9 +142,8 @@ public class ColumnNames {
 
     private static List names(SparkPlan plan) {
         List found = new ArrayList();
-        Iterator output = ((QueryPlan) plan).output().iterator();
-        while (output.hasNext()) {
-            found.add(((Attribute) output.next()).name());
+        for (Attribute column : JavaConverters.asJavaIterable(plan.output())) {
+            found.add(column.name());
         }
         return found;
     }

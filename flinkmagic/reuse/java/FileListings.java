@@ -19,7 +19,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * The files that DataFrames have listed: by path, length and modification time, local ones also by inode and change
@@ -46,9 +46,7 @@ public class FileListings {
             ArrayList<String> lines = new ArrayList<String>();
             HashMap<Path, String> stamps = new HashMap<Path, String>();
             boolean areStamped = true;
-            Iterator all = index.allFiles().iterator();
-            while (all.hasNext()) {
-                FileStatus file = (FileStatus) all.next();
+            for (FileStatus file : JavaConverters.asJavaIterable(index.allFiles())) {
                 String stamp = stamp(file.getPath());
                 areStamped &= stamp.length() > 0;
                 stamps.put(file.getPath(), stamp);
@@ -83,9 +81,7 @@ public class FileListings {
             if (files == null) {
                 files = new HashMap<String, String>();
                 HashMap stamps = (HashMap) of(index)[3];
-                Iterator all = index.allFiles().iterator();
-                while (all.hasNext()) {
-                    FileStatus file = (FileStatus) all.next();
+                for (FileStatus file : JavaConverters.asJavaIterable(index.allFiles())) {
                     files.put(file.getPath().toString(), line(file) + "|" + stamps.get(file.getPath()));
                 }
                 LISTED.put(digest, new WeakReference(files));
@@ -166,9 +162,7 @@ public class FileListings {
         PartitioningAwareFileIndex index = (PartitioningAwareFileIndex) indexes.get(number);
         ArrayList<String> roots = new ArrayList<String>();
         boolean isFiltered = false;
-        Iterator paths = index.rootPaths().iterator();
-        while (paths.hasNext()) {
-            Path root = (Path) paths.next();
+        for (Path root : JavaConverters.asJavaIterable(index.rootPaths())) {
             roots.add(root.toString());
             isFiltered |= !index.matchPathPattern(new FileStatus(0L, false, 0, 0L, 0L, new Path(root, "any file")));
         }
@@ -179,15 +173,10 @@ public class FileListings {
         return facts;
     }
 
-    /**
-     * The first file of some indexes that is no longer what was listed; empty if all are.
-     *
-     * @param numbers those of the indexes, with blanks between them
-     */
-    public String changedFile(String numbers, Configuration conf) throws Exception {
-        String[] each = numbers.split(" ");
-        for (String one : each) {
-            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(Integer.parseInt(one)), conf);
+    /** The first file of some indexes that is no longer what was listed; empty if all are. */
+    public String changedFile(int[] numbers, Configuration conf) throws Exception {
+        for (int number : numbers) {
+            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(number), conf);
             if (changed.length() > 0) {
                 return changed;
             }
@@ -202,9 +191,7 @@ public class FileListings {
     private String changedSince(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
         HashMap<Path, Object> now = new HashMap<Path, Object>();
         HashMap<Path, String> stamps = (HashMap<Path, String>) of(index)[3];
-        Iterator files = index.allFiles().iterator();
-        while (files.hasNext()) {
-            FileStatus file = (FileStatus) files.next();
+        for (FileStatus file : JavaConverters.asJavaIterable(index.allFiles())) {
             String stamp = (String) stamps.get(file.getPath());
             if (stamp.length() > 0) {
                 Map seen = seen(file.getPath());
@@ -235,14 +222,12 @@ public class FileListings {
     }
 
     /** When a local file of some indexes was changed last, in milliseconds since 1970, as it was when it was stamped. */
-    public long lastChange(String numbers) throws Exception {
+    public long lastChange(int[] numbers) throws Exception {
         long last = 0L;
-        String[] each = numbers.split(" ");
-        for (String one : each) {
-            java.util.Iterator stamps = ((HashMap) of(
-                (PartitioningAwareFileIndex) indexes.get(Integer.parseInt(one)))[3]).values().iterator();
-            while (stamps.hasNext()) {
-                String stamp = (String) stamps.next();
+        for (int number : numbers) {
+            HashMap<Path, String> stamps =
+                (HashMap<Path, String>) of((PartitioningAwareFileIndex) indexes.get(number))[3];
+            for (String stamp : stamps.values()) {
                 if (stamp.indexOf(' ') >= 0) {
                     last = Math.max(last, Long.parseLong(stamp.substring(stamp.indexOf(' ') + 1)) / 1000000L);
                 }
@@ -269,9 +254,8 @@ public class FileListings {
 
     private static ArrayList lines(PartitioningAwareFileIndex index) {
         ArrayList lines = new ArrayList();
-        Iterator all = index.allFiles().iterator();
-        while (all.hasNext()) {
-            lines.add(line((FileStatus) all.next()));
+        for (FileStatus file : JavaConverters.asJavaIterable(index.allFiles())) {
+            lines.add(line(file));
         }
         return lines;
     }

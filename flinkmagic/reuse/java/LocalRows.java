@@ -18,6 +18,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.Platform;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
@@ -61,9 +62,8 @@ public class LocalRows {
      */
     public static String name(Seq rows) {
         long mixed = 0;
-        Iterator each = rows.iterator();
-        while (each.hasNext()) {
-            mixed = mixed * 1000003L + System.identityHashCode(each.next());
+        for (Object row : JavaConverters.asJavaIterable(rows)) {
+            mixed = mixed * 1000003L + System.identityHashCode(row);
         }
         return Digests.identity(rows.head()) + " of " + rows.size() + " by " + mixed;
     }

@@ -65,6 +65,7 @@ import org.apache.spark.util.collection.BitSet;
 import scala.Product;
 import scala.Tuple2;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Digests of what physical plans compute: equal in two runs, and in two processes, only if the rows are equal.
@@ -149,17 +150,17 @@ public class PlanKeys {
         PERSISTED.follow(context);
     }
 
-    /** The first file of some indexes that is no longer what was listed; empty if all are. */
+    /** See `FileListings.changedFile`; the numbers with blanks between them, as below. */
     public String changedFile(String numbers) throws Exception {
-        return listings.changedFile(numbers, PERSISTED.context().hadoopConfiguration());
+        return listings.changedFile(numbersOf(numbers), PERSISTED.context().hadoopConfiguration());
     }
 
-    /** When a local file of some indexes was changed last, in milliseconds since 1970. */
+    /** See `FileListings.lastChange`. */
     public long lastChange(String numbers) throws Exception {
-        return listings.lastChange(numbers);
+        return listings.lastChange(numbersOf(numbers));
     }
 
-    /** As JSON the files below a path: path, length, modification time; null if there is nothing. */
+    /** See `FileListings.listing`. */
     public String listing(String root) throws Exception {
         return FileListings.listing(root, PERSISTED.context().hadoopConfiguration());
     }
@@ -171,9 +172,7 @@ public class PlanKeys {
      */
     public String keyOf(SparkPlan plan) throws Exception {
         rules(false, false);
-        Map answer = answer(factOf(plan));
-        answer.put("settings", SessionSettings.numberOf(plan.session().sessionState(), PERSISTED.context()));
-        return JSON.writeValueAsString(answer);
+        return answer(factOf(plan), SessionSettings.numberOf(plan.session().sessionState(), PERSISTED.context()));
     }
 
     /**
@@ -185,8 +184,7 @@ public class PlanKeys {
         plans = open;
         try {
             PlanFact fact = factOf(plan);
-            Map answer = new LinkedHashMap();
-            answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
+            Map answer = answer(fact);
             answer.put("reads", fact.reads);
             return JSON.writeValueAsString(answer);
         } finally {
@@ -194,7 +192,7 @@ public class PlanKeys {
         }
     }
 
-    /** See `FileListings.states`; the numbers with blanks between them. */
+    /** See `FileListings.states`. */
     public ArrayList states(String numbers) throws Exception {
         return listings.states(numbersOf(numbers));
     }
@@ -238,6 +236,12 @@ public class PlanKeys {
         this.ofAnswer = ofAnswer;
     }
 
+    private String answer(PlanFact fact, Integer settings) throws Exception {
+        Map answer = answer(fact);
+        answer.put("settings", settings);
+        return JSON.writeValueAsString(answer);
+    }
+
     private Map answer(PlanFact fact) {
         Map answer = new LinkedHashMap();
         answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
@@ -273,9 +277,8 @@ public class PlanKeys {
     /** As `keyOf`, of a part of a query as it is analysed: of what reads files, whether that is cached or not. */
     public String keyOfRead(LogicalPlan part, QueryExecution query) throws Exception {
         rules(true, false);
-        Map answer = answer(factOf(part));
-        answer.put("settings", SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
-        return JSON.writeValueAsString(answer);
+        return answer(
+            factOf(part), SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context()));
     }
 
     /**
@@ -305,9 +308,7 @@ public class PlanKeys {
         }
         settings = SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context());
         try {
-            Map answer = answer(fact.reason == null ? factOf(plan) : fact);
-            answer.put("settings", settings);
-            return JSON.writeValueAsString(answer);
+            return answer(fact.reason == null ? factOf(plan) : fact, settings);
         } finally {
             settings = null;
         }
@@ -416,9 +417,7 @@ public class PlanKeys {
             cached(((InMemoryRelation) plan).cacheBuilder(), out, fact);
             writeAll(((QueryPlan) plan).output().iterator(), out, fact);
         } else if (plan instanceof WithCTE) {
-            Iterator ctes = ((WithCTE) plan).cteDefs().iterator();
-            while (ctes.hasNext()) {
-                CTERelationDef cte = (CTERelationDef) ctes.next();
+            for (CTERelationDef cte : JavaConverters.asJavaIterable(((WithCTE) plan).cteDefs())) {
                 PlanFact part = factOf((QueryPlan) cte.child());
                 fact.merge(part);
                 definitions.put(Long.valueOf(cte.id()), part.digest);
@@ -610,9 +609,10 @@ public class PlanKeys {
             LocalRows made = new LocalRows();
             StringBuilder text = new StringBuilder();
             PlanFact part = new PlanFact();
-            Iterator each = rows.iterator();
-            while (each.hasNext() && !made.isFull()) {
-                Object row = each.next();
+            for (Object row : JavaConverters.asJavaIterable(rows)) {
+                if (made.isFull()) {
+                    break;
+                }
                 if (row instanceof UnsafeRow) {
                     made.add((UnsafeRow) row);
                 } else {
@@ -759,12 +759,12 @@ public class PlanKeys {
 
     /** Whether a later change of its files surely gives them another change time. */
     private boolean isSettled(PlanFact rows) throws Exception {
-        StringBuilder numbers = new StringBuilder();
+        int[] numbers = new int[rows.files.size()];
+        int next = 0;
         for (Integer number : rows.files) {
-            numbers.append(numbers.length() > 0 ? " " : "").append(number);
+            numbers[next++] = number.intValue();
         }
-        return rows.files.isEmpty()
-            || listings.lastChange(numbers.toString()) < settledMs;
+        return numbers.length == 0 || listings.lastChange(numbers) < settledMs;
     }
 
     private void rdd(RDD rdd, StringBuilder out, PlanFact fact) throws Exception {
@@ -818,9 +818,8 @@ public class PlanKeys {
             if (seen.size() > MOST_RDDS) {
                 return "very long lineage";
             }
-            Iterator dependencies = current.dependencies().iterator();
-            while (dependencies.hasNext()) {
-                open.add(((Dependency) dependencies.next()).rdd());
+            for (Object dependency : JavaConverters.asJavaIterable(current.dependencies())) {
+                open.add(((Dependency) dependency).rdd());
             }
         }
         if (!isLocal) {

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import scala.Option;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Rows that are stored a file for each partition, and read in the same partitions and order. Executors do not have our
@@ -64,9 +64,8 @@ public class RowFiles {
         for (int i = 0; i < number; i++) {
             found.add(new TreeMap<Long, PartitionedFile>());
         }
-        Iterator planned = scan.filePartitions().iterator();
-        while (planned.hasNext()) {
-            PartitionedFile[] files = ((FilePartition) planned.next()).files();
+        for (FilePartition partition : JavaConverters.asJavaIterable(scan.filePartitions())) {
+            PartitionedFile[] files = partition.files();
             for (PartitionedFile file : files) {
                 String name = file.toPath().getName();
                 Matcher digits = NUMBER.matcher(name);

@@ -12,8 +12,8 @@ import scala.collection.JavaConverters$;
  * The settings of sessions, told apart by numbers: equal settings have the same number as long as it is among the last.
  * Hadoop's count whether they were set or are its defaults: a setting that is set to its default says nothing else.
  *
- * A session has some hundred settings and Hadoop a thousand, and a key is asked for several times an action. Written for
- * Janino. Seen on Spark 3.5 and 4.3.
+ * A session has some hundred settings and Hadoop a thousand, and a key is asked for several times an action. Seen on
+ * Spark 3.5 and 4.3.
  */
 public class SessionSettings {
     private static final int MOST = 50;
