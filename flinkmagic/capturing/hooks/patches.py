@@ -23,6 +23,7 @@ from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks import audit, hook_table, native_hooks
 from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, JavaHalf, Make
 from flinkmagic.capturing.hooks.current_capture import HOOK_FILE, active, calling_the_user, enter, leave, listening
+from flinkmagic.capturing.source_code.code_files import CAPTURING, FLINKMAGIC
 from flinkmagic.capturing.writes.real_paths import forget
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ _installed: list[tuple[type, str, Any, Any]] = []
 _made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
 
-_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_OUR_PACKAGE = os.path.dirname(os.path.dirname(_OUR_FOLDER)) + os.sep
 _FRAME_FILES = tuple(
     os.path.join(os.path.dirname(pyspark.__file__), "sql", *parts)
     for parts in (("dataframe.py",), ("classic", "dataframe.py"))
@@ -177,7 +176,7 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     if trace is None:
         return None
     rest = _without_ours(trace.tb_next)
-    if trace.tb_frame.f_code.co_filename.startswith(_OUR_PACKAGE):
+    if trace.tb_frame.f_code.co_filename.startswith(FLINKMAGIC):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
@@ -192,7 +191,7 @@ class _JavaHalf:
 
     def __init__(self, hook: JavaHalf) -> None:
         self._hook = hook
-        self._looks = (_OUR_FOLDER, HOOK_FILE, *_FRAME_FILES)
+        self._looks = (CAPTURING, HOOK_FILE, *_FRAME_FILES)
 
     def __get__(self, df: Any, owner: type | None = None) -> Any:
         if df is None:

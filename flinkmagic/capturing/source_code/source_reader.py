@@ -14,16 +14,12 @@ import linecache
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-import py4j
-import pyspark
-
 from flinkmagic.capturing.driver.capture_reader import output_ids
+from flinkmagic.capturing.source_code.code_files import FLINKMAGIC, INSTALLED, SPARK, STANDARD_LIBRARY
 from flinkmagic.capturing.source_code.handlers import handler_of
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.source_code.syntax import parsed
@@ -31,18 +27,8 @@ from flinkmagic.capturing.source_code.syntax import parsed
 TEXT_LIMIT = 160
 """How much of a call's text is kept; pictures shorten it further."""
 
-_OURS = tuple(
-    os.path.dirname(os.path.abspath(str(file))) + os.sep
-    for file in (pyspark.__file__, py4j.__file__, Path(__file__).parent.parent)
-)
-_PACKAGE = str(Path(__file__).parents[2]) + os.sep
-_LIBRARIES = tuple(
-    {
-        os.path.join(os.path.abspath(path), "")
-        for name, path in sysconfig.get_paths().items()
-        if name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-)
+_OURS = (*SPARK, FLINKMAGIC)
+_LIBRARIES = (*STANDARD_LIBRARY, *INSTALLED)
 _CHAIN_STARTS = frozenset({"read", "readStream", "write", "writeStream", "na", "stat", "tvf"})
 _SETTINGS = frozenset(
     {
@@ -55,7 +41,7 @@ _SETTINGS = frozenset(
 
 def is_ours(filename: str) -> bool:
     """Return whether a file is PySpark's, py4j's or ours."""
-    return filename.startswith((*_OURS, _PACKAGE))
+    return filename.startswith(_OURS)
 
 
 def user_frame() -> FrameType | None:
