@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -143,15 +144,15 @@ def entries() -> Iterator[Entry]:
 
 
 def is_hooked_when_imported(module: str) -> bool:
-    """Return whether something in a module is hooked as soon as the module is imported."""
+    """Return whether something in a module is hooked as soon as the module is imported, before the cell or in it."""
     return native_hooks.is_native(module) or ml_hooks.is_learning(module)
 
 
 def entries_of(module: ModuleType) -> Iterator[Entry]:
-    """Yield the entries of a module that has just been imported."""
-    yield from native_hooks.entries_of(module)
-    if ml_hooks.is_learning(module.__name__):
-        yield from ml_hooks.entries_of(module)
+    """Yield the entries of such a module."""
+    if native_hooks.is_native(module.__name__):
+        return native_hooks.entries_of(module)
+    return ml_hooks.entries_of(module)
 
 
 def _wanted() -> Iterator[Entry]:
@@ -175,10 +176,12 @@ def _wanted() -> Iterator[Entry]:
     yield from _readers()
     yield from _writers()
     yield from _session_and_context()
-    yield from ml_hooks.ml_entries()
     yield from observation_entries()
     yield from thread_entries()
     yield from os_entries()
+    for name, module in list(sys.modules.items()):
+        if module is not None and is_hooked_when_imported(name):
+            yield from entries_of(module)
 
 
 def _grouped() -> Iterator[Entry]:
@@ -245,7 +248,6 @@ def _session_and_context() -> Iterator[Entry]:
     yield from rdd_hooks.entries()
     yield from session_hooks.entries(classic_data_frame())
     yield from jvm_hooks.entries()
-    yield from native_hooks.entries()
 
 
 def _module(name: str) -> Any:

@@ -1,7 +1,4 @@
-"""Hooks the functions of `native_readers` in the libraries that are imported.
-
-A library that the cell itself imports is hooked as soon as it is imported.
-"""
+"""Hooks the functions of `native_readers` in the libraries that are imported, and notices what the cell imports."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import functools
 import importlib.util
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -32,14 +28,6 @@ _IN_MEMORY = frozenset({"", ":memory:"})
 def is_native(name: str) -> bool:
     """Return whether a module is in the table."""
     return name in NATIVE_MODULES
-
-
-def entries() -> Iterator[Entry]:
-    """Yield the functions of imported libraries and the hook factory of each."""
-    for name in NATIVE_MODULES:
-        module = sys.modules.get(name)
-        if module is not None:
-            yield from entries_of(module)
 
 
 def entries_of(module: ModuleType) -> Iterator[Entry]:
