@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -443,7 +444,5 @@ def _is_impure(frames: Sequence[DataFrame]) -> bool:
 
 def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:
     """Return what DataFrames read, according to their analysed plans."""
-    found: dict[Source, None] = {}
-    for df in frames:
-        found.update(dict.fromkeys(sources_of(df._jdf.queryExecution().analyzed())))
-    return tuple(found)
+    sources = (sources_of(df._jdf.queryExecution().analyzed()) for df in frames)
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(sources)))

@@ -186,7 +186,7 @@ class Statement:
         if simple_name(command) == "InsertIntoDataSourceDirCommand":
             call = _saves_files(spark, df, command)
             command = write_commands.analysed(spark, call.command(spark, df))
-        return df, command, facts_of(simple_name(command), spark, df, call, command)
+        return df, command, facts_of(spark, df, call, command)
 
 
 def _is_deferrable(nodes: Sequence[SqlNode]) -> bool:

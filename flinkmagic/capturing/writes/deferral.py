@@ -191,7 +191,7 @@ class Deferral:
         spark: Any = df.sparkSession
         try:
             command = self._command(spark, df, call)
-            facts = facts_of("" if command is None else simple_name(command), spark, df, call, command)
+            facts = None if command is None else facts_of(spark, df, call, command)
         except NoCommandError:
             if self._mode is not CaptureMode.FOREACH_BATCH:
                 raise UndeferrableWriteError(call.method, spark.version, self._session.location()) from None

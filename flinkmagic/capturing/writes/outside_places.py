@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -62,27 +63,27 @@ def _may_be_view(options: Any, url: str, name: str) -> bool:
     """Return whether a database has a view with a name in any schema, or does not tell."""
     if (url, name) not in _views:
         try:
-            _views[url, name] = _has_view(options, url, name)
+            _views[url, name] = _has_view(options, name)
         except Py4JError:  # the read will meet the same error, or its driver has no such list
             return True
     return _views[url, name]
 
 
-def _has_view(options: Any, url: str, name: str) -> bool:
+def _has_view(options: Any, name: str) -> bool:
     jvm: Any = SparkContext._jvm
     gateway: Any = SparkContext._gateway
-    dialect = java_class(jvm, "org.apache.spark.sql.jdbc.JdbcDialects").get(url)
-    connection = dialect.createConnectionFactory(options).apply(-1)
-    try:
+    with jdbc_connection(jvm, options) as connection:
         kinds = gateway.new_array(jvm.java.lang.String, 2)
         kinds[0], kinds[1] = "VIEW", "MATERIALIZED VIEW"
         # A database keeps unquoted names in upper or in lower case.
-        for spelling in {name, name.upper(), name.lower()}:
-            if connection.getMetaData().getTables(None, None, spelling, kinds).next():
-                return True
-        return False
-    finally:
-        connection.close()
+        spellings = {name, name.upper(), name.lower()}
+        return any(connection.getMetaData().getTables(None, None, one, kinds).next() for one in spellings)
+
+
+def jdbc_connection(jvm: Any, options: Any) -> closing[Any]:
+    """Return a connection as Spark's ``JDBCOptions`` say, for a ``with`` statement to close."""
+    dialect = java_class(jvm, "org.apache.spark.sql.jdbc.JdbcDialects").get(options.url())
+    return closing(dialect.createConnectionFactory(options).apply(-1))
 
 
 def jdbc_path(url: str, table: str) -> str:

@@ -163,12 +163,9 @@ def is_transactional(spark: Any, catalog: str) -> bool:
         return False
     try:
         plugin = session_state(spark).catalogManager().catalog(catalog)
-        kinds = java_class(spark._jvm, "org.apache.spark.util.Utils").classForName(
-            "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin", True, False
-        )
-    except Py4JError:  # a version without them, or no such catalog, as Spark is about to say
+    except Py4JError:  # no such catalog, as Spark is about to say
         return False
-    return bool(kinds.isInstance(plugin))
+    return "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin" in java_types(plugin)
 
 
 def writer_field(jwrite: Any, name: str) -> Any:
