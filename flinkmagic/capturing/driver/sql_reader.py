@@ -65,11 +65,11 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
     has_contexts = _has_contexts(jvm)
     expression = spark._jsparkSession.expression if has_contexts else lambda column: column.expr()
     is_named = isinstance(arguments, Mapping)
-    names = list(arguments) if is_named else [str(place) for place in range(len(arguments))]
-    values = {name: expression(column) for name, column in zip(names, _columns(arguments), strict=True)}
+    named = arguments.items() if is_named else ((str(place), column) for place, column in enumerate(arguments))
+    values = {name: expression(column) for name, column in named}
     if has_contexts:  # these take constants only; functions of constants become constants here, as in SparkSession.sql
         constants = spark._jsparkSession.resolveAndValidateParameters(jvm.PythonUtils.toScalaMap(values))
-        values = {name: constants.apply(name) for name in names}
+        values = {name: constants.apply(name) for name in values}
     if is_named:
         bound = jvm.PythonUtils.toScalaMap(values)
         context, query = f"{_PARSER}.NamedParameterContext", f"{_ANALYSIS}.NameParameterizedQuery"
@@ -81,10 +81,6 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
     plan = parser.parsePlanWithParameters(text, java_class(jvm, context)(bound))
     is_legacy = session_state(spark).conf().getConfString(_LEGACY_PARAMETERS, "false") == "true"
     return getattr(jvm, query).apply(plan, bound) if is_legacy else plan
-
-
-def _columns(arguments: Any) -> list[Any]:
-    return list(arguments.values()) if isinstance(arguments, Mapping) else list(arguments)
 
 
 def constant(spark: Any, expression: JavaObject) -> str | None:

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
-from flinkmagic.capturing.driver.capture_reader import output_ids
 from flinkmagic.capturing.source_code.code_files import FLINKMAGIC, INSTALLED, SPARK, STANDARD_LIBRARY
 from flinkmagic.capturing.source_code.handlers import handler_of
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
@@ -275,8 +274,3 @@ def _argument(value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)
     return kind
-
-
-def expr_ids(jdf: Any) -> tuple[int, ...]:
-    """Return expression ids of a Java Dataset's output attributes."""
-    return output_ids(jdf.queryExecution())
