@@ -20,7 +20,8 @@ import sysconfig
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, anything, command
+from flinkmagic.capturing.call_arguments import Args, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, anything, command
 from flinkmagic.capturing.hooks.current_capture import HOOK_FILE, active, listening
 from flinkmagic.capturing.source_code.code_files import CAPTURING, SPARK, STANDARD_LIBRARY
 from flinkmagic.capturing.source_code.source_reader import frames_from
@@ -102,17 +103,16 @@ def _listed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
 
 def _made(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge a new folder; a folder above a target is there already, or the write makes it."""
-    path = _absolute(args[0], args[2] if len(args) > 2 else None)
-    return None if path is not None and os.path.isdir(path) else _changes(captured, args[0], dir_fd=args[-1])
+    path = _absolute(args[0], args[2])
+    return None if path is not None and os.path.isdir(path) else _changes(captured, args[0], dir_fd=args[2])
 
 
 def _both_changed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
-    folders = args[2:4] if len(args) >= 4 else (None, None)
-    return _changes(captured, args[0], args[1], dir_fd=folders)
+    return _changes(captured, *args[:2], dir_fd=args[2:4])
 
 
 def _removed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
-    """Judge `os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to."""
+    """Judge `os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to if that is told."""
     return _changes(captured, args[0], dir_fd=args[1] if len(args) > 1 else None)
 
 
@@ -258,11 +258,11 @@ _EVENTS: dict[str, Callable[[CapturedSession, tuple[Any, ...]], Effects | None]]
     "shutil.copytree": _copied,
     "os.rename": _both_changed,
     "os.link": _both_changed,
-    "os.symlink": lambda captured, args: _changes(captured, args[1], dir_fd=args[2] if len(args) > 2 else None),
+    "os.symlink": lambda captured, args: _changes(captured, args[1], dir_fd=args[2]),
     "os.truncate": lambda captured, args: _changes(captured, args[0]),
-    "os.chmod": lambda captured, args: _changes(captured, args[0], dir_fd=args[2] if len(args) > 2 else None),
-    "os.chown": lambda captured, args: _changes(captured, args[0], dir_fd=args[3] if len(args) > 3 else None),
-    "os.utime": lambda captured, args: _changes(captured, args[0], dir_fd=args[3] if len(args) > 3 else None),
+    "os.chmod": lambda captured, args: _changes(captured, args[0], dir_fd=args[2]),
+    "os.chown": lambda captured, args: _changes(captured, args[0], dir_fd=args[3]),
+    "os.utime": lambda captured, args: _changes(captured, args[0], dir_fd=args[3]),
     "sqlite3.connect": _database,
     "os.kill": _signal,
     "signal.pthread_kill": _thread_signal,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark import RDD
 from pyspark.sql import DataFrame
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument, frames_in, strings_in
 from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
 from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
 from flinkmagic.capturing.source_code.source_reader import user_frame
@@ -29,9 +30,6 @@ from flinkmagic.capturing.writes.writer_calls import (
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
     from flinkmagic.capturing.writes.captured_session import CapturedSession
-
-Args = Sequence[Any]
-Kwargs = Mapping[str, Any]
 
 _CUTS = frozenset({"checkpoint", "localCheckpoint"})
 """Calls that run and return a DataFrame."""
@@ -75,7 +73,7 @@ class LazyCall(Hook):
     """A call that makes a DataFrame and reads nothing: it is recorded."""
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        inputs = [*frames_in(args), *frames_in(kwargs.values())]
+        inputs = list(frames_in((*args, *kwargs.values())))
         outputs = result if isinstance(result, list) else [result]
         made = [df for df in outputs if isinstance(df, DataFrame) and all(df is not i for i in inputs)]
         if made or is_grouped(result):
@@ -102,7 +100,7 @@ class Action(LazyCall):
     """A call that runs immediately on the rows of its DataFrames, or may: it is not known to be lazy."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        frames = [*frames_in(args), *frames_in(kwargs.values())]
+        frames = list(frames_in((*args, *kwargs.values())))
         recorder.calls.use(frames)
         if recorder.pending:
             runs_impure = _is_impure(frames) or any(map(impure_function, self.functions(args, kwargs)))
@@ -379,11 +377,6 @@ def _place(captured: CapturedSession, args: Args, kwargs: Kwargs, place: int, na
     return captured.resolver.target(str(argument(args, kwargs, place, name)))
 
 
-def argument(args: Args, kwargs: Kwargs, place: int, name: str, default: Any = None) -> Any:
-    """Return an argument that is given by place or by name."""
-    return args[place] if len(args) > place else kwargs.get(name, default)
-
-
 def _carried_out(hook: Hook, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
     """Let the capture's listener carry out an action of the cell's own thread; make any other call as it is."""
     df = args[0] if args else None
@@ -413,29 +406,6 @@ def is_lazy(value: Any) -> bool:
     """Return whether a value is computed only when its rows are asked for: DataFrame, RDD, pandas-on-Spark frame."""
     lazy = isinstance(value, (DataFrame, RDD)) or is_grouped(value)
     return lazy or type(value).__module__.startswith("pyspark.pandas.")
-
-
-def frames_in(values: Any) -> Iterator[DataFrame]:
-    """Return the DataFrames among arguments, also those in lists and behind groupings."""
-    for value in values:
-        if isinstance(value, DataFrame):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, DataFrame))
-        elif isinstance(value, dict):
-            yield from (item for item in value.values() if isinstance(item, DataFrame))
-        elif type(value).__name__ == "GroupedData":
-            yield value._df
-        elif type(value).__name__ == "PandasCogroupedOps":
-            yield from (value._gd1._df, value._gd2._df)
-
-
-def strings_in(values: Any) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, str))
 
 
 def _is_impure(frames: Sequence[DataFrame]) -> bool:

@@ -14,9 +14,10 @@ from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaClass, JavaMember, JavaObject
 from py4j.protocol import STATIC_PREFIX, Py4JError
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs
 from flinkmagic.capturing.driver.capture_reader import java_types
 from flinkmagic.capturing.driver.impurity import impure_reason
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Entry, Hook
 from flinkmagic.capturing.hooks.java_calls import (
     CONFIGURATION,
     CONSTRUCTOR,

@@ -12,7 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Kwargs, Watched, argument
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument
+from flinkmagic.capturing.hooks.call_hooks import Entry, Watched
 from flinkmagic.capturing.hooks.native_readers import NATIVE_CALLS, NATIVE_MODULES, Does, NativeCall
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target

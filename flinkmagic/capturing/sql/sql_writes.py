@@ -10,11 +10,12 @@ PySpark's own ``sql`` formats the text and binds the arguments; in place of the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument
 from flinkmagic.capturing.driver.sql_reader import SqlNode, nodes_of, parsed
 from flinkmagic.capturing.sql.sql_effects import SqlEffects, changes_rows, immediate_plan, parts_of
 from flinkmagic.capturing.writes import write_commands
@@ -41,10 +42,10 @@ _MAKES_TABLE = frozenset({"CreateTableAsSelect", "ReplaceTableAsSelect"})
 _DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
 
 
-def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
+def sql_session(recorder: Recorder, args: Args, kwargs: Kwargs, text: str) -> Any:
     """Return the session on which PySpark's ``sql`` is called: the user's own if the call touches nothing."""
     spark = args[0]
-    given = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
+    given = argument(args, kwargs, 1, "sqlQuery", "")
     fields = [value for name, value in kwargs.items() if name not in ("sqlQuery", "args")]
     if not recorder.pending and not fields and isinstance(given, str) and not _MAY_CHANGE.search(given):
         return spark
