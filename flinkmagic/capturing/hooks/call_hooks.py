@@ -24,7 +24,7 @@ from flinkmagic.capturing.writes.writer_calls import (
     DeferringWriter,
     StandIn,
     WriterCall,
-    writer_field,
+    path_option,
 )
 
 if TYPE_CHECKING:
@@ -191,10 +191,8 @@ class FileRead(Read):
     def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
         named = strings_in((*args[1:], kwargs.get("paths"))) if self.method in ("parquet", "orc") else ()
         paths = [*named, *super().paths(args, kwargs)]
-        if not paths:
-            options = writer_field(args[0]._jreader, "extraOptions")
-            if options is not None and options.contains("path"):
-                paths.append(options.apply("path"))
+        if not paths and (option := path_option(args[0]._jreader)) is not None:
+            paths.append(option)
         return paths
 
     def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,11 @@ class Source(Target):
         if not self.flat or self.path is None or not _lies_below(path, self.path):
             return True
         return _may_be_file_in(path, self.path)
+
+
+def overlapping(sources: Iterable[Source], target: Target) -> Source | None:
+    """Return the first source that overlaps a target; None if none does."""
+    return next((source for source in sources if source.overlaps(target)), None)
 
 
 @functools.lru_cache(maxsize=4096)

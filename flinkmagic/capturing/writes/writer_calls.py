@@ -174,6 +174,12 @@ def writer_field(jwrite: Any, name: str) -> Any:
     return None if field is None else field.get(jwrite)
 
 
+def path_option(java_half: Any) -> str | None:
+    """Return the option ``path`` of a Java writer or reader; None if it has none."""
+    options = writer_field(java_half, "extraOptions")
+    return options.apply("path") if options is not None and options.contains("path") else None
+
+
 def declared_field(jobject: Any, name: str) -> Any:
     """Return a field of a Java object, to be read or set; None if it has none of that name."""
     jclass = jobject.getClass()
