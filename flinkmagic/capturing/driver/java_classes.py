@@ -20,7 +20,10 @@ CLASSES = DriverClasses(
         "PrunedReads",
         "SqlReader",
     ),
-    uses=dict.fromkeys(("LeafReader", "LineageReader", "PlanFunctions"), ("CaptureReader",)),
+    uses={
+        **dict.fromkeys(("LeafReader", "LineageReader", "PlanFunctions", "SqlReader"), ("CaptureReader",)),
+        **dict.fromkeys(("ListedInputs", "PrunedReads"), ("CaptureReader", "LeafReader")),
+    },
 )
 
 

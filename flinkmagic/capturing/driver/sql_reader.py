@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from flinkmagic.capturing.driver.capture_reader import as_json
 from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.jvm.java import items, java_class, query_execution, scala_seq, session_state, simple_name
 
@@ -42,7 +42,7 @@ class SqlNode:
 def nodes_of(parsed: JavaObject) -> list[SqlNode]:
     """Return the plans of a parsed statement and of its subqueries, the statement itself first."""
     reader = CLASSES.shared_instance(SparkContext._gateway, "SqlReader")
-    facts, plans = json.loads(reader.read(parsed)), reader.plans()
+    facts, plans = as_json(reader.read(parsed)), reader.plans()
     return [SqlNode(**fact, plan=plan) for fact, plan in zip(facts, plans, strict=True)]
 
 

@@ -11,7 +11,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import flinkmagic.jvm.Reflect;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
@@ -28,8 +27,6 @@ import scala.collection.Iterator;
  * INSERT, a query that is explained, common table expressions, subqueries, and all statements of a script.
  */
 public class SqlReader {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     private static final Set<String> STATEMENTS = new HashSet<String>(
         Arrays.asList(new String[] {"Call", "InsertIntoDir", "UnresolvedInsert", "UnresolvedExecuteImmediate"}));
     private static final Set<String> WITH_TARGET = new HashSet<String>(Arrays.asList(new String[] {
@@ -43,16 +40,16 @@ public class SqlReader {
     private Map<Object, Object> seen;
 
     /**
-     * The plans as JSON, the statement itself first. For each: its class, whether it is a statement (a command, or what
+     * The plans as deflated JSON, the statement itself first. For each: its class, whether it is a statement (a command, or what
      * becomes one), the index in this list of the statement that it belongs to (-1: none), whether it is the table that
      * this statement changes, and the parts of its name.
      */
-    public synchronized String read(LogicalPlan statement) throws Exception {
+    public synchronized byte[] read(LogicalPlan statement) throws Exception {
         facts = new ArrayList();
         plans = new ArrayList();
         seen = new IdentityHashMap();
         visit(statement, -1, false, Collections.EMPTY_SET);
-        return JSON.writeValueAsString(facts);
+        return CaptureReader.deflated(facts);
     }
 
     /** The plans of the statement that was read last. */
