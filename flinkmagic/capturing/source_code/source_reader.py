@@ -244,14 +244,14 @@ def _slice(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -
     return b"\n".join(rows).decode()
 
 
-def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Return one line of at most `limit` characters: lines that a backslash continues are joined."""
+def shorten(text: str) -> str:
+    """Return one line of at most `TEXT_LIMIT` characters: lines that a backslash continues are joined."""
     text = text.replace("\\\n", "\n")
     text = re.sub(r"([(\[{])\s*\n\s*", r"\1", text)
     text = re.sub(r",?\s*\n\s*([)\]}])", r"\1", text)
     text = re.sub(r"\s*\n\s*(?=\.)", "", text)
     text = re.sub(r"\s*\n\s*", " ", text).strip()
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
 
 
 def reconstruct(method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

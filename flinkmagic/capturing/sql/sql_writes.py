@@ -50,38 +50,27 @@ def sql_session(recorder: Recorder, args: Args, kwargs: Kwargs, text: str) -> An
     if not recorder.pending and not fields and isinstance(given, str) and not _MAY_CHANGE.search(given):
         return spark
     frames = [value for value in fields if isinstance(value, DataFrame)]
-    return _Session(spark, Statement(recorder, spark, text, frames))
+    statement = Statement(recorder, spark, text, frames)
+    return _StandIn(spark, statement=statement, _jsparkSession=_StandIn(spark._jsparkSession, sql=statement.run))
 
 
 def sql_answer(spark: Any, result: DataFrame) -> tuple[DataFrame, Statement | None]:
     """Return what the user gets for what PySpark's ``sql`` returned, and the statement unless it touched nothing."""
     session: Any = result.sparkSession
-    if not isinstance(session, _Session):
+    if not isinstance(session, _StandIn):
         return result, None
     return DataFrame(result._jdf, spark), session.statement
 
 
-class _Session:
-    """Replaces a session while PySpark's ``sql`` runs."""
+class _StandIn:
+    """Replaces a session, or its Java half, while PySpark's ``sql`` runs: what it is not given is the original's."""
 
-    def __init__(self, spark: Any, statement: Statement) -> None:
-        self._spark = spark
-        self.statement = statement
-        self._jsparkSession = _JavaSession(spark._jsparkSession, statement)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._spark, name)
-
-
-class _JavaSession:
-    """Replaces a session's Java half."""
-
-    def __init__(self, jsession: Any, statement: Statement) -> None:
-        self._jsession = jsession
-        self.sql = statement.run
+    def __init__(self, original: Any, **given: Any) -> None:
+        self._original = original
+        vars(self).update(given)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._jsession, name)
+        return getattr(self._original, name)
 
 
 class Statement:

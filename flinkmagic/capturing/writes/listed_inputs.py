@@ -5,9 +5,8 @@ query that filters by a partition column reads some. Spark lets such a query ove
 we (``driver/java/PrunedReads.java`` plans the query, so it is asked only where a write seems to overwrite what is
 read).
 
-If a file has changed since then, Spark reads it up to
-its old length, or reads what has taken its name: rows that the plain cell, which writes on that line, would not have
-written.
+If a file has changed since then, Spark reads it up to its old length, or reads what has taken its name: rows that the
+plain cell, which writes on that line, would not have written.
 """
 
 from __future__ import annotations
