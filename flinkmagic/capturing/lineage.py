@@ -140,7 +140,7 @@ class CallRecorder:
         Of the programs that the cell may continue from.
     """
 
-    def __init__(self, registry: FrameRegistry, earlier: Iterable[Lineage] = ()) -> None:
+    def __init__(self, registry: FrameRegistry, earlier: Iterable[Lineage]) -> None:
         self._registry, self._earlier = registry, tuple(earlier)
         self._lock = threading.RLock()
         """Held while anything below changes."""

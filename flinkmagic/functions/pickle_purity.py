@@ -17,7 +17,7 @@ from flinkmagic.functions.code_references import (
     Symbol,
 )
 from flinkmagic.functions.code_view import CodeView
-from flinkmagic.functions.inert_pickle import Record, is_symbol, skeleton_of
+from flinkmagic.functions.inert_pickle import SKELETONS, Record, is_symbol, skeleton_of
 from flinkmagic.functions.judge import Judge
 from flinkmagic.functions.known.spark import CLOUDPICKLE
 
@@ -143,7 +143,7 @@ class PickleReader:
     def _made_again(self, record: Record, name: str) -> None:
         if name == "_make_function":
             self._function(record)
-        elif name in ("_make_skeleton_class", "_make_skeleton_enum"):
+        elif name in SKELETONS:
             self._class(record)
         elif name == "subimport":
             raise NotKnownPureError(f"it holds the module {record.args[0]} as a value")
