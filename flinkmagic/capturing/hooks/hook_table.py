@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.hooks import call_hooks, jvm_hooks, ml_hooks, native_hooks, rdd_hooks, session_hooks
 from flinkmagic.capturing.hooks.audit import os_entries
-from flinkmagic.capturing.hooks.call_hooks import Entry, command
+from flinkmagic.capturing.hooks.call_hooks import Entry, anything, command
 from flinkmagic.capturing.hooks.observation_hooks import Observe, observation_entries
 from flinkmagic.capturing.hooks.split_hooks import RandomSplit
 from flinkmagic.capturing.hooks.thread_hooks import thread_entries
 from flinkmagic.capturing.sql import commands
+from flinkmagic.capturing.writes.pending import Cause
 
 _VIEWS = (
     "createTempView",
@@ -214,7 +215,7 @@ def _writers() -> Iterator[Entry]:
         yield DataFrameWriterV2, name, call_hooks.SaveToTable
     merge = _module("pyspark.sql.merge")
     if merge is not None:
-        yield merge.MergeIntoWriter, "merge", command(commands.table_writer_effects)
+        yield merge.MergeIntoWriter, "merge", command(anything(Cause.SPARK))  # it does not keep what it is to merge
 
 
 def _session_and_context() -> Iterator[Entry]:

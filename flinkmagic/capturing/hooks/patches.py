@@ -101,7 +101,7 @@ def _hooked_once(owner: type, name: str, original: Any, make: Make) -> Any:
 
 def _replacement(owner: type, name: str, original: Any, make: Make) -> Any:
     if isinstance(original, property):
-        getter = None if original.fget is None else _hooked(make(name, original.fget))
+        getter = _hooked(make(name, original.fget))
         setter = None if original.fset is None else _hooked(make(name, original.fset))
         return property(getter, setter, original.fdel, original.__doc__)
     if isinstance(original, functools.cached_property):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.call_arguments import Args, Kwargs, argument
@@ -16,7 +15,6 @@ from flinkmagic.capturing.driver.sql_reader import nodes_of, parsed
 from flinkmagic.capturing.sql.sql_effects import SqlEffects
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.tables import name_parts, named_table, namespace_targets
-from flinkmagic.capturing.writes.targets import sources_of
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -45,19 +43,6 @@ def database_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> E
     except PySparkException:  # not a name: Spark is about to raise its own error
         return Effects()
     return Effects(changes=tuple(namespace_targets(captured.spark, parts)))
-
-
-def table_writer_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
-    """Judge ``mergeInto(table)``, when it writes."""
-    name = captured.tables.get(args[0])
-    if name is None:
-        return _UNKNOWN
-    df = getattr(args[0], "_df", None) or getattr(args[0], "_source_df", None)
-    try:
-        reads = () if df is None else sources_of(df._jdf.queryExecution().analyzed())
-    except Py4JError:  # a plan that cannot be read may be anything
-        return _UNKNOWN
-    return Effects(tuple(reads), (named_table(captured.spark, name),), unknown=df is None, fresh=False)
 
 
 def catalog_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
