@@ -12,7 +12,7 @@ from pyspark import SparkContext
 
 from flinkmagic.capturing.driver.capture_reader import as_json
 from flinkmagic.capturing.driver.java_classes import CLASSES
-from flinkmagic.jvm.java import items, java_class, query_execution, scala_seq, session_state, simple_name
+from flinkmagic.jvm.java import elements, items, java_class, query_execution, scala_seq, session_state, simple_name
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -42,8 +42,8 @@ class SqlNode:
 def nodes_of(parsed: JavaObject) -> list[SqlNode]:
     """Return the plans of a parsed statement and of its subqueries, the statement itself first."""
     reader = CLASSES.shared_instance(SparkContext._gateway, "SqlReader")
-    facts, plans = as_json(reader.read(parsed)), reader.plans()
-    return [SqlNode(**fact, plan=plan) for fact, plan in zip(facts, plans, strict=True)]
+    facts, plans = elements(reader.read(parsed))
+    return [SqlNode(**fact, plan=plan) for fact, plan in zip(as_json(facts), elements(plans), strict=True)]
 
 
 def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:

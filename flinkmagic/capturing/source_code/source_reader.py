@@ -165,7 +165,8 @@ class SourceReader:
     def _call_node(self, frame: FrameType, method: str) -> ast.Call | None:
         filename = frame.f_code.co_filename
         if filename not in self._calls:
-            self._calls[filename] = _index_calls("".join(_with_ends(self._lines(filename, frame))))
+            lines = self._lines(filename, frame)
+            self._calls[filename] = _index_calls("".join(line.removesuffix("\n") + "\n" for line in lines))
         calls = self._calls[filename]
         end = _call_end(frame)
         if end is not None:
@@ -189,11 +190,6 @@ def _may_be(node: ast.Call, method: str, line: int) -> bool:
         and node.func.attr == method
         and node.lineno <= line <= (node.end_lineno or node.lineno)
     )
-
-
-def _with_ends(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        yield line if line.endswith("\n") else line + "\n"
 
 
 @functools.lru_cache(maxsize=16)  # many captures read the same module's source
