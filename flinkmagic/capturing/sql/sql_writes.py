@@ -51,18 +51,19 @@ def sql_session(recorder: Recorder, args: Args, kwargs: Kwargs, text: str) -> An
         return spark
     frames = [value for value in fields if isinstance(value, DataFrame)]
     statement = Statement(recorder, spark, text, frames)
-    return _StandIn(spark, statement=statement, _jsparkSession=_StandIn(spark._jsparkSession, sql=statement.run))
+    jsession = _SessionStandIn(spark._jsparkSession, sql=statement.run)
+    return _SessionStandIn(spark, statement=statement, _jsparkSession=jsession)
 
 
 def sql_answer(spark: Any, result: DataFrame) -> tuple[DataFrame, Statement | None]:
     """Return what the user gets for what PySpark's ``sql`` returned, and the statement unless it touched nothing."""
     session: Any = result.sparkSession
-    if not isinstance(session, _StandIn):
+    if not isinstance(session, _SessionStandIn):
         return result, None
     return DataFrame(result._jdf, spark), session.statement
 
 
-class _StandIn:
+class _SessionStandIn:
     """Replaces a session, or its Java half, while PySpark's ``sql`` runs: what it is not given is the original's."""
 
     def __init__(self, original: Any, **given: Any) -> None:
