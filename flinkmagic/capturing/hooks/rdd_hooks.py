@@ -42,8 +42,7 @@ def entries() -> Iterator[Entry]:
     yield pipelined, "getNumPartitions", watched(listing_effects)
     yield SparkContext, "union", watched(listing_effects)
     yield SparkContext, "runJob", watched(run_job_effects)
-    yield SparkContext, "binaryRecords", watched(read_effects)
-    for name in ("newAPIHadoopFile", "hadoopFile"):
+    for name in ("binaryRecords", "newAPIHadoopFile", "hadoopFile"):
         yield SparkContext, name, watched(read_effects)
     for name in ("newAPIHadoopRDD", "hadoopRDD"):
         yield SparkContext, name, watched(read_conf_effects)

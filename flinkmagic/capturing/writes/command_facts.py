@@ -17,16 +17,7 @@ from flinkmagic.capturing.writes.outside_places import jdbc_connection, jdbc_pat
 from flinkmagic.capturing.writes.tables import resolve_java_uri
 from flinkmagic.capturing.writes.targets import Target, relation_sources, relation_target, resolve_uri, table_of
 from flinkmagic.capturing.writes.writer_calls import WriterCall
-from flinkmagic.jvm.java import (
-    items,
-    java_class,
-    option,
-    scala_object,
-    session_state,
-    simple_name,
-    text_map,
-    texts,
-)
+from flinkmagic.jvm.java import items, java_class, option, scala_object, session_state, simple_name, text_map, texts
 
 _SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNORECASE)
 
