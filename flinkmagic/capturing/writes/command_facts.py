@@ -37,12 +37,7 @@ def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
     common: dict[str, Any] = {
         "format": written["format"],
         "mode": mode,
-        # Without the path, and without the options that Spark keeps for itself.
-        "options": {
-            key: value
-            for key, value in written["options"].items()
-            if key.lower() != "path" and not key.startswith("__")
-        },
+        "options": _given(written["options"]),
         "partition_by": tuple(written["columns"]),
         "dynamic": mode == "overwrite" and written["dynamic"],
     }
@@ -304,12 +299,13 @@ def _into_jdbc(spark: Any, command: Any, common: dict[str, Any]) -> WriteFacts:
     )
 
 
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options without the path, and without those that Spark keeps for itself."""
+    return {key: value for key, value in options.items() if key.lower() != "path" and not key.startswith("__")}
+
+
 def _shown(options: Mapping[str, str]) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in options.items()
-        if key.lower() != "path" and not key.startswith("__") and not _SECRET.search(key)
-    }
+    return {key: value for key, value in _given(options).items() if not _SECRET.search(key)}
 
 
 _FACTS: dict[str, Callable[..., WriteFacts | None]] = {
