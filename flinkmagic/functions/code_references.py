@@ -102,7 +102,11 @@ class CodeReader:
     """
 
     def __init__(
-        self, judge: ReferenceJudge, names: Names, package: str = "", bind: Callable[[str, Meanings], None] | None = None
+        self,
+        judge: ReferenceJudge,
+        names: Names,
+        package: str = "",
+        bind: Callable[[str, Meanings], None] | None = None,
     ) -> None:
         self._judge = judge
         self._names = names

@@ -320,12 +320,7 @@ class Command(Hook):
         Returns, from the captured session and the call's arguments, what it reads and changes.
     """
 
-    def __init__(
-        self,
-        method: str,
-        original: Callable[..., Any],
-        effects: Judge,
-    ) -> None:
+    def __init__(self, method: str, original: Callable[..., Any], effects: Judge) -> None:
         super().__init__(method, original)
         self._effects = effects
 

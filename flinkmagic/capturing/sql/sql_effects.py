@@ -70,6 +70,7 @@ _LOOKS = ("Comment", "Describe", "List", "Show")
 _READS = frozenset({"AnalyzeColumn", "AnalyzeTable", "AnalyzeTables", "CacheTable", "ShowPartitions"})
 """Statements that read the tables which they name, and change no rows."""
 _ON_CACHE = frozenset({"ClearCacheCommand", "UncacheTable"})
+_WITH_LOCATION = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
 _NAMESPACES = frozenset({"CurrentNamespace", "UnresolvedNamespace"})
 _NAMES = _NAMESPACES | {
     "PlanWithUnresolvedIdentifier",
@@ -207,7 +208,8 @@ class SqlEffects:
             locations = [part.location() for part in items(plan.parts())]
             self._changes += [self._resolver.target(place.get()) for place in locations if place.isDefined()]
         elif kind in _WITH_LOCATION:
-            self._judge_location(plan)
+            location = plan.tableSpec().location()
+            self._changes += [self._resolver.target(location.get())] if location.isDefined() else []
         elif not (has_names or kind in _HARMLESS or kind.startswith(_LOOKS)):
             self._is_unknown = True
 
@@ -216,11 +218,6 @@ class SqlEffects:
         for text, prefix in ((plan.queryText(), ""), (plan.exprText(), "SELECT ")):
             if text.isDefined():
                 self._judge(nodes_of(parsed(self._spark, prefix + text.get())))
-
-    def _judge_location(self, plan: Any) -> None:
-        location = plan.tableSpec().location()
-        if location.isDefined():
-            self._change_path(location.get())
 
     def _change_path(self, path: str | None) -> None:
         if path is None:
@@ -287,9 +284,6 @@ class SqlEffects:
             yield from sources_of(query_execution(self._spark._jvm, state, relation).analyzed())
         else:
             yield table_target(self._spark, parts).as_source()
-
-
-_WITH_LOCATION = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
 
 
 def _is_model(node: SqlNode, owner: SqlNode) -> bool:

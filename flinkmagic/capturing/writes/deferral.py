@@ -24,7 +24,13 @@ from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.sparks_errors import sparks_own, withheld_log
 from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, overlapping, sources_of
-from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, path_option, writer_field
+from flinkmagic.capturing.writes.writer_calls import (
+    NoCommandError,
+    WriterCall,
+    is_transactional,
+    path_option,
+    writer_field,
+)
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.capturing import (
     HandledWriteError,

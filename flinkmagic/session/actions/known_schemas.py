@@ -102,10 +102,7 @@ def _name_of(call: ReadCall) -> str | None:
     except (TypeError, ValueError):  # a wrong call, whose own error tells the user, or one that reads an RDD
         return None
     jreader: Any = call.reader._jreader
-    if (
-        bound.arguments.get("schema") is not None
-        or writer_field(jreader, "userSpecifiedSchema").isDefined()
-    ):
+    if bound.arguments.get("schema") is not None or writer_field(jreader, "userSpecifiedSchema").isDefined():
         return None
     options, source = (writer_field(jreader, one) for one in ("extraOptions", "source"))
     return json.dumps([call.method, given, options.toString(), str(source)])
