@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -407,5 +406,5 @@ def _is_impure(frames: Sequence[DataFrame]) -> bool:
 
 def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:
     """Return what DataFrames read, according to their analysed plans."""
-    sources = (sources_of(df._jdf.queryExecution().analyzed()) for df in frames)
-    return tuple(dict.fromkeys(itertools.chain.from_iterable(sources)))
+    plans = (df._jdf.queryExecution().analyzed() for df in frames)
+    return tuple(dict.fromkeys(source for plan in plans for source in sources_of(plan)))
