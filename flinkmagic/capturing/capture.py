@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.capture_mode import CaptureMode
-from flinkmagic.capturing.driver.java_classes import require_compiler
+from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.capturing.hooks import patches
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.recorder import Recorder
@@ -101,7 +101,8 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         self._token: Token[Any]
 
     def __enter__(self) -> Program:
-        require_compiler(self._program.spark)
+        # A JVM that does not compile our classes says so before anything is captured.
+        CLASSES.shared_instance(self._program.spark.sparkContext._gateway, "CaptureReader")
         self._before = bound_frames(self._variables())
         self._recorder.source.begin(user_frame())
         self._token = patches.activate(self._recorder)

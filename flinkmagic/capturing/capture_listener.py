@@ -55,8 +55,7 @@ class ReadCall:
 
     def run_plainly(self) -> DataFrame:
         """Make the call as it is."""
-        made: DataFrame = self.original(self.reader, *self.args, **self.kwargs)
-        return made
+        return self.original(self.reader, *self.args, **self.kwargs)
 
 
 class CaptureListener:

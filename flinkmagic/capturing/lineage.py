@@ -6,11 +6,11 @@ import json
 import threading
 import weakref
 from collections.abc import Iterable, MutableMapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.driver.capture_reader import output_ids
 from flinkmagic.capturing.frames import FrameRegistry
-from flinkmagic.capturing.source_code.source_reader import expr_ids
 from flinkmagic.capturing.writes.targets import temp_views_of
 
 if TYPE_CHECKING:
@@ -55,14 +55,8 @@ class OperatorOptions:
         """Return these options, completed by the earlier ones."""
         if earlier is None:
             return self
-        return OperatorOptions(
-            **{
-                field.name: getattr(earlier, field.name)
-                if getattr(self, field.name) is None
-                else getattr(self, field.name)
-                for field in fields(self)
-            }
-        )
+        asked = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(earlier, **asked)
 
 
 @dataclass(frozen=True)
@@ -146,7 +140,7 @@ class CallRecorder:
         Of the programs that the cell may continue from.
     """
 
-    def __init__(self, registry: FrameRegistry, earlier: Iterable[Lineage] = ()) -> None:
+    def __init__(self, registry: FrameRegistry, earlier: Iterable[Lineage]) -> None:
         self._registry, self._earlier = registry, tuple(earlier)
         self._lock = threading.RLock()
         """Held while anything below changes."""
@@ -172,9 +166,9 @@ class CallRecorder:
             inputs = tuple(inputs)
             for df in inputs:
                 if self._registry.number(df) is None:
-                    self._seen_ids.update(expr_ids(df._jdf))
+                    self._seen_ids.update(output_ids(df._jdf.queryExecution()))
             numbers = tuple(dict.fromkeys(map(self._registry.use, inputs)))
-            new = tuple(i for i in expr_ids(output._jdf) if i not in self._seen_ids)
+            new = tuple(i for i in output_ids(output._jdf.queryExecution()) if i not in self._seen_ids)
             self._append(method, text, location, numbers, self._registry.add(output), new)
 
     def _append(
@@ -207,7 +201,7 @@ class CallRecorder:
             if not is_made and all(lineage.registry.number(df) is None for lineage in self._earlier):
                 location = options.location
                 assert location is not None
-                ids = expr_ids(df._jdf)
+                ids = output_ids(df._jdf.queryExecution())
                 self._append("with_options", location.code, location, (), self._registry.add(df), ids)
             number = self._registry.add(df)
             self._marks[number] = options.over(self._marks.get(number))

@@ -35,7 +35,7 @@ class Recorder(CapturedSession):
     """
 
     def __init__(
-        self, program: Program, mode: CaptureMode, listener: CaptureListener, earlier: tuple[Program, ...] = ()
+        self, program: Program, mode: CaptureMode, listener: CaptureListener, earlier: tuple[Program, ...]
     ) -> None:
         deploy: Callable[[], None] | None = None
         begin: Callable[[DeferredStream], None] | None = None

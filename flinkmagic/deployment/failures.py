@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import linecache
-import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from flinkmagic.capturing.source_code.code_files import FLINKMAGIC
 from flinkmagic.capturing.source_code.source_location import label_of
 from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.errors.deployment import VertexFailedError
@@ -23,7 +22,6 @@ _JAVA_FRAME = re.compile(r"^\s*at [\w.$]+\(")
 _SQLSTATE = re.compile(r"^\s*SQLSTATE: \w+\)*(?: SQLSTATE: \w+\)*)*$")
 # Frames of the machinery that calls the user's function: the worker's, and ours, which calls functions of batches.
 _MACHINERY = re.compile(r"[/\\]pyspark(\.zip)?[/\\]|[/\\]lib[/\\]pyspark|[/\\]py4j[/\\-]")
-_OURS = f"{Path(__file__).parents[1]}{os.sep}"
 # The cause below it is that of the pipe to the worker, which says nothing useful.
 _CRASH = re.compile(r"Python worker exited unexpectedly[^\n]*")
 _LOST_TASK = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\)[^:]*(?: executor [^:]+)?: ")
@@ -51,7 +49,7 @@ def python_traceback(text: str) -> tuple[str, str] | None:
     for line in lines[1:]:
         frame = _FRAME.match(line)
         if frame is not None:
-            keep = not _MACHINERY.search(frame["file"]) and not frame["file"].startswith(_OURS)
+            keep = not _MACHINERY.search(frame["file"]) and not frame["file"].startswith(FLINKMAGIC)
             if keep:
                 frames.append(_placed(frame))
                 frames.extend(_source_line(frame["file"], int(frame["line"])))

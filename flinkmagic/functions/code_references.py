@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flinkmagic.functions.code_view import CodeView
+from flinkmagic.functions.user_modules import absolute
 
 
 class NotKnownPureError(Exception):
@@ -48,7 +49,7 @@ Names = Callable[[str], Meanings]
 _Scope = dict[str, set[Meaning]]
 
 
-class Judge(Protocol):
+class ReferenceJudge(Protocol):
     """Decides whether each reference is known to be pure; raises `NotKnownPureError` if not."""
 
     def module(self, name: str) -> None:
@@ -101,7 +102,11 @@ class CodeReader:
     """
 
     def __init__(
-        self, judge: Judge, names: Names, package: str = "", bind: Callable[[str, Meanings], None] | None = None
+        self,
+        judge: ReferenceJudge,
+        names: Names,
+        package: str = "",
+        bind: Callable[[str, Meanings], None] | None = None,
     ) -> None:
         self._judge = judge
         self._names = names
@@ -239,11 +244,9 @@ class _Pass:
 
     def _import(self, name: str) -> Meanings:
         level, taken = self._view.const(self._place - 2), self._view.const(self._place - 1)
-        if level:
-            if not self._reader._package:
-                raise NotKnownPureError("it imports relatively, from a place that its pickle does not tell")
-            parts = self._reader._package.split(".")
-            name = ".".join([*parts[: len(parts) - level + 1], *filter(None, [name])])
+        if level and not self._reader._package:
+            raise NotKnownPureError("it imports relatively, from a place that its pickle does not tell")
+        name = absolute(name, level or 0, self._reader._package)
         self._judge.module(name)
         # Without names to take, an import returns the package at the top.
         self._imported = frozenset({Module(name if taken else name.partition(".")[0])})

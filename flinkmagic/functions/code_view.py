@@ -54,17 +54,12 @@ class CodeView:
         return [one for one in dis.get_instructions(self.code) if one.opname not in _NO_STEP]
 
     @property
-    def is_function(self) -> bool:
-        """Whether it is a function's body; else a class's or a module's."""
-        return bool(self.code.co_flags & _OPTIMIZED)
-
-    @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of its parameters."""
+        """The names of its parameters; none for the body of a class or a module."""
         code = self.code
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)  # *args, **kwargs
-        return code.co_varnames[:count] if self.is_function else ()
+        return code.co_varnames[:count] if code.co_flags & _OPTIMIZED else ()
 
     @property
     def nested(self) -> Iterator[CodeView]:

@@ -12,7 +12,8 @@ from typing import Any
 from flinkmagic.functions.user_modules import CannotCompareError
 
 _BUILTIN_TYPE = "_builtin_type"
-_SKELETONS = frozenset({"_make_skeleton_class", "_make_skeleton_enum"})
+SKELETONS = frozenset({"_make_skeleton_class", "_make_skeleton_enum"})
+"""What cloudpickle makes classes by."""
 
 
 class Record:
@@ -30,7 +31,7 @@ class Record:
         record.args, record.options = args, options
         record.items, record.callee = [], None
         cls.made.append(record)
-        if cls.symbol[1] in _SKELETONS and cls.skeleton is None:
+        if cls.symbol[1] in SKELETONS and cls.skeleton is None:
             # A class that the pickle includes. Instances are made only of what is a class here, too.
             return type("Skeleton", (Record,), {"symbol": cls.symbol, "skeleton": record, "made": cls.made})  # type: ignore[return-value]
         return record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sysconfig
-from typing import Any, Protocol
+from typing import Any
 
 from flinkmagic.functions import known
 from flinkmagic.functions.code_references import (
@@ -17,17 +17,9 @@ from flinkmagic.functions.code_references import (
     Symbol,
 )
 from flinkmagic.functions.code_view import CodeView
-from flinkmagic.functions.inert_pickle import Record, is_symbol, skeleton_of
+from flinkmagic.functions.inert_pickle import SKELETONS, Record, is_symbol, skeleton_of
+from flinkmagic.functions.judge import Judge
 from flinkmagic.functions.known.spark import CLOUDPICKLE
-from flinkmagic.functions.module_purity import ModuleJudge
-
-
-class PickleJudge(ModuleJudge, Protocol):
-    """A judge of pickles."""
-
-    def symbol(self, module: str, name: str) -> None:
-        """Judge a reference of a pickle to a function or class of a module."""
-
 
 _NO_VALUES = frozenset(
     {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__dict__", "__doc__",
@@ -56,7 +48,7 @@ class PickleReader:
         All records of the pickle.
     """
 
-    def __init__(self, judge: PickleJudge, root: Any, made: list[Record]) -> None:
+    def __init__(self, judge: Judge, root: Any, made: list[Record]) -> None:
         self._judge = judge
         self._root = root
         self._seen: dict[int, Any] = {}
@@ -151,7 +143,7 @@ class PickleReader:
     def _made_again(self, record: Record, name: str) -> None:
         if name == "_make_function":
             self._function(record)
-        elif name in ("_make_skeleton_class", "_make_skeleton_enum"):
+        elif name in SKELETONS:
             self._class(record)
         elif name == "subimport":
             raise NotKnownPureError(f"it holds the module {record.args[0]} as a value")

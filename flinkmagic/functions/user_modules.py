@@ -18,7 +18,7 @@ import site
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -121,7 +121,7 @@ class ModuleSources:
     """
 
     def __init__(self, seen: dict[str, str] | None = None) -> None:
-        self._found: dict[str, dict[str, str]] = {}
+        self._found: dict[str, tuple[str, list[str]]] = {}
         self._seen: dict[str, str] = {} if seen is None else seen
 
     def of(self, module: str) -> dict[str, str]:
@@ -139,10 +139,10 @@ class ModuleSources:
             if name in digests:
                 continue
             if name not in self._found:
-                self._found[name] = dict(self._look_at(name))
-            own = self._found[name]
-            digests[name] = self._unedited(name, own[""])
-            open_ += [imported for imported in own if imported]
+                self._found[name] = self._look_at(name)
+            digest, led_to = self._found[name]
+            digests[name] = self._unedited(name, digest)
+            open_ += led_to
         return digests
 
     def _unedited(self, module: str, digest: str) -> str:
@@ -153,29 +153,20 @@ class ModuleSources:
             )
         return digest
 
-    def _look_at(self, module: str) -> Iterator[tuple[str, str]]:
-        """Yield what a module says, under the empty name, and the names that it leads to."""
+    def _look_at(self, module: str) -> tuple[str, list[str]]:
+        """Return what a module says, and the modules that it leads to."""
         version = library_version(module)
         if version is not None:
-            yield "", f"library {version}"
-            return
+            return f"library {version}", []
         spec = find_module(module)
         if spec is None:
-            yield "", "absent"
-            return
-        package, _, _ = module.rpartition(".")
-        if package:
-            yield package, ""
+            return "absent", []
+        package = module.rpartition(".")[0]
         if spec.origin is None:
-            yield "", "namespace package"
-            return
+            return "namespace package", [package] if package else []
         parsed = _parsed_source(module, spec, module if spec.submodule_search_locations is not None else package)
-        yield "", parsed.digest
-        for name in parsed.imports:
-            yield name, ""
-        for name in parsed.taken:
-            if find_module(name) is not None:
-                yield name, ""
+        taken = (name for name in parsed.taken if find_module(name) is not None)
+        return parsed.digest, [name for name in dict.fromkeys((package, *parsed.imports, *taken)) if name]
 
 
 def _parsed_source(module: str, spec: importlib.machinery.ModuleSpec, base: str) -> _Parsed:

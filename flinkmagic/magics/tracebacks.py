@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 from flinkmagic.capturing.hooks.current_capture import HOOK_FILE
+from flinkmagic.capturing.source_code.code_files import FLINKMAGIC
 from flinkmagic.magics.cell import CompiledBody
-
-_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 @contextmanager
@@ -56,7 +54,7 @@ def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
     if trace is None:
         return None
     filename = trace.tb_frame.f_code.co_filename
-    if filename.startswith(_OUR_FOLDER):
+    if filename.startswith(FLINKMAGIC):
         return None
     rest = _up_to_ours(trace.tb_next)
     if filename == HOOK_FILE:

@@ -36,21 +36,18 @@ def session_facts(spark: SparkSession) -> bytes:
 
     Equal if nothing changed (see `as_json`). A session whose context is stopped has them too.
     """
-    facts: bytes = _reader().state(session_state(spark), spark._jsparkSession.sparkContext())
-    return facts
+    return _reader().state(session_state(spark), spark._jsparkSession.sparkContext())
 
 
 def hadoop_settings() -> dict[str, str]:
     """Return what Spark or the user set in the context's Hadoop configuration; not Hadoop's own defaults."""
     context: Any = SparkContext._active_spark_context
-    settings: dict[str, str] = as_json(_reader().hadoop(context._jsc.hadoopConfiguration()))
-    return settings
+    return as_json(_reader().hadoop(context._jsc.hadoopConfiguration()))
 
 
 def hadoop_defaults(names: list[str]) -> dict[str, str | None]:
     """Return Hadoop's own defaults for settings; None for a setting that has none."""
-    defaults: dict[str, str | None] = as_json(_reader().hadoopDefaults(names)) if names else {}
-    return defaults
+    return as_json(_reader().hadoopDefaults(names)) if names else {}
 
 
 @dataclass(frozen=True)
@@ -115,8 +112,7 @@ def partitions_elsewhere(table: JavaObject, *jstate: JavaObject) -> list[str]:
     table : JavaObject
         A ``LogicalRelation``, or a ``CatalogTable`` and the state of the session that knows its catalog.
     """
-    folders: list[str] = as_json(_reader().partitionsElsewhere(table, *jstate))
-    return folders
+    return as_json(_reader().partitionsElsewhere(table, *jstate))
 
 
 def file_write(command: JavaObject, jstate: JavaObject) -> dict[str, Any]:
@@ -130,8 +126,7 @@ def file_write(command: JavaObject, jstate: JavaObject) -> dict[str, Any]:
         (whether it writes a catalog table's folder), ``elsewhere`` (the folders of the table's partitions that lie
         outside it).
     """
-    facts: dict[str, Any] = as_json(_reader().fileWrite(command, jstate))
-    return facts
+    return as_json(_reader().fileWrite(command, jstate))
 
 
 def as_json(deflated: bytes) -> Any:

@@ -2,22 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from flinkmagic.jvm.driver_classes import DriverClasses
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 CLASSES = DriverClasses("flinkmagic.capturing.driver")
-
-
-def require_compiler(spark: SparkSession) -> None:
-    """Check, before anything is captured, that the session's JVM compiles our classes.
-
-    Raises
-    ------
-    DriverClassesRefusedError
-        If it does not.
-    """
-    CLASSES.shared_instance(spark.sparkContext._gateway, "CaptureReader")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from flinkmagic.capturing.driver.capture_reader import as_json
 from flinkmagic.capturing.driver.java_classes import CLASSES
-from flinkmagic.jvm.java import items, java_class, query_execution, scala_seq, session_state, simple_name
+from flinkmagic.jvm.java import elements, items, java_class, query_execution, scala_seq, session_state, simple_name
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -42,8 +42,8 @@ class SqlNode:
 def nodes_of(parsed: JavaObject) -> list[SqlNode]:
     """Return the plans of a parsed statement and of its subqueries, the statement itself first."""
     reader = CLASSES.shared_instance(SparkContext._gateway, "SqlReader")
-    facts, plans = json.loads(reader.read(parsed)), reader.plans()
-    return [SqlNode(**fact, plan=plan) for fact, plan in zip(facts, plans, strict=True)]
+    facts, plans = elements(reader.read(parsed))
+    return [SqlNode(**fact, plan=plan) for fact, plan in zip(as_json(facts), elements(plans), strict=True)]
 
 
 def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
@@ -65,11 +65,11 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
     has_contexts = _has_contexts(jvm)
     expression = spark._jsparkSession.expression if has_contexts else lambda column: column.expr()
     is_named = isinstance(arguments, Mapping)
-    names = list(arguments) if is_named else [str(place) for place in range(len(arguments))]
-    values = {name: expression(column) for name, column in zip(names, _columns(arguments), strict=True)}
+    named = arguments.items() if is_named else ((str(place), column) for place, column in enumerate(arguments))
+    values = {name: expression(column) for name, column in named}
     if has_contexts:  # these take constants only; functions of constants become constants here, as in SparkSession.sql
         constants = spark._jsparkSession.resolveAndValidateParameters(jvm.PythonUtils.toScalaMap(values))
-        values = {name: constants.apply(name) for name in names}
+        values = {name: constants.apply(name) for name in values}
     if is_named:
         bound = jvm.PythonUtils.toScalaMap(values)
         context, query = f"{_PARSER}.NamedParameterContext", f"{_ANALYSIS}.NameParameterizedQuery"
@@ -81,10 +81,6 @@ def parsed(spark: Any, text: str, arguments: Any = None) -> JavaObject:
     plan = parser.parsePlanWithParameters(text, java_class(jvm, context)(bound))
     is_legacy = session_state(spark).conf().getConfString(_LEGACY_PARAMETERS, "false") == "true"
     return getattr(jvm, query).apply(plan, bound) if is_legacy else plan
-
-
-def _columns(arguments: Any) -> list[Any]:
-    return list(arguments.values()) if isinstance(arguments, Mapping) else list(arguments)
 
 
 def constant(spark: Any, expression: JavaObject) -> str | None:

@@ -18,14 +18,12 @@ import signal
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import py4j
-import pyspark
-
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, anything, command
+from flinkmagic.capturing.call_arguments import Args, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, anything, command
 from flinkmagic.capturing.hooks.current_capture import HOOK_FILE, active, listening
+from flinkmagic.capturing.source_code.code_files import CAPTURING, SPARK, STANDARD_LIBRARY
 from flinkmagic.capturing.source_code.source_reader import frames_from
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.real_paths import forget, real_path
@@ -37,8 +35,9 @@ if TYPE_CHECKING:
 
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _IMPORTS = "<frozen importlib"
-_SPARK = tuple(os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep for module in (pyspark, py4j))
 _KERNEL = ("ipykernel", "zmq", "tornado", "jupyter_client", "debugpy", "comm")
+_OURS = (CAPTURING, HOOK_FILE)
+_STANDARD = (*STANDARD_LIBRARY, "<frozen")
 _LIBRARIES = tuple({os.path.realpath(path) for path in (*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix)})
 _HOME = os.path.realpath(os.path.expanduser("~"))
 _SYSTEM = ("/dev", "/proc", "/sys", "/etc", "/usr/share", "/usr/lib")
@@ -104,17 +103,16 @@ def _listed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
 
 def _made(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge a new folder; a folder above a target is there already, or the write makes it."""
-    path = _absolute(args[0], args[2] if len(args) > 2 else None)
-    return None if path is not None and os.path.isdir(path) else _changes(captured, args[0], dir_fd=args[-1])
+    path = _absolute(args[0], args[2])
+    return None if path is not None and os.path.isdir(path) else _changes(captured, args[0], dir_fd=args[2])
 
 
 def _both_changed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
-    folders = args[2:4] if len(args) >= 4 else (None, None)
-    return _changes(captured, args[0], args[1], dir_fd=folders)
+    return _changes(captured, *args[:2], dir_fd=args[2:4])
 
 
 def _removed(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
-    """Judge `os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to."""
+    """Judge `os.remove`, `os.rmdir`, `shutil.rmtree`: a path, and the folder that it is relative to if that is told."""
     return _changes(captured, args[0], dir_fd=args[1] if len(args) > 1 else None)
 
 
@@ -177,7 +175,7 @@ def _is_harmless(path: str) -> bool:
 def _is_own() -> bool:
     """Return whether PySpark or the import system touches the file for the cell's code."""
     name = _caller()
-    return name.startswith(_IMPORTS) or name.startswith(_SPARK)
+    return name.startswith((_IMPORTS, *SPARK))
 
 
 def _caller() -> str:
@@ -185,9 +183,7 @@ def _caller() -> str:
     name = ""
     for frame in frames_from(sys._getframe(1)):
         name = frame.f_code.co_filename
-        if name.startswith(_IMPORTS):
-            return name
-        if not _is_passed_over(name):
+        if name.startswith(_IMPORTS) or not _is_passed_over(name):
             return name
     return name
 
@@ -197,10 +193,6 @@ def _is_passed_over(filename: str) -> bool:
     return filename.startswith(_OURS) or (filename.startswith(_STANDARD) and "site-packages" not in filename)
 
 
-_OURS = (str(Path(__file__).parents[1]) + os.sep, HOOK_FILE)
-_STANDARD = (*(sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib")), "<frozen")
-
-
 # -- what cannot be judged -----------------------------------------------------------------------------------------
 
 
@@ -208,7 +200,7 @@ def _process(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None
     command = args[0] if args else None
     name = os.path.basename(os.fsdecode(command)) if isinstance(command, (str, bytes, os.PathLike)) else ""
     caller = _caller()
-    if caller.startswith(_SPARK) or (name in _QUESTIONS and caller.startswith(_LIBRARIES)):
+    if caller.startswith(SPARK) or (name in _QUESTIONS and caller.startswith(_LIBRARIES)):
         return None
     return Effects(unknown=True, cause=Cause.PROCESS)
 
@@ -230,7 +222,7 @@ def _socket(captured: CapturedSession, args: tuple[Any, ...]) -> Effects | None:
     """Judge a socket: py4j's, and those by which PySpark fetches rows, are Spark's; the kernel has its own."""
     for frame in frames_from(sys._getframe(1)):
         name = frame.f_code.co_filename
-        if name.startswith(_SPARK) or (f"{os.sep}site-packages{os.sep}" in name and _package(name) in _KERNEL):
+        if name.startswith(SPARK) or (f"{os.sep}site-packages{os.sep}" in name and _package(name) in _KERNEL):
             return None
         if not name.startswith((*_OURS, *_STANDARD)):
             break
@@ -266,11 +258,11 @@ _EVENTS: dict[str, Callable[[CapturedSession, tuple[Any, ...]], Effects | None]]
     "shutil.copytree": _copied,
     "os.rename": _both_changed,
     "os.link": _both_changed,
-    "os.symlink": lambda captured, args: _changes(captured, args[1], dir_fd=args[2] if len(args) > 2 else None),
+    "os.symlink": lambda captured, args: _changes(captured, args[1], dir_fd=args[2]),
     "os.truncate": lambda captured, args: _changes(captured, args[0]),
-    "os.chmod": lambda captured, args: _changes(captured, args[0], dir_fd=args[2] if len(args) > 2 else None),
-    "os.chown": lambda captured, args: _changes(captured, args[0], dir_fd=args[3] if len(args) > 3 else None),
-    "os.utime": lambda captured, args: _changes(captured, args[0], dir_fd=args[3] if len(args) > 3 else None),
+    "os.chmod": lambda captured, args: _changes(captured, args[0], dir_fd=args[2]),
+    "os.chown": lambda captured, args: _changes(captured, args[0], dir_fd=args[3]),
+    "os.utime": lambda captured, args: _changes(captured, args[0], dir_fd=args[3]),
     "sqlite3.connect": _database,
     "os.kill": _signal,
     "signal.pthread_kill": _thread_signal,

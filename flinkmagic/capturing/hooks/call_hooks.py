@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark import RDD
 from pyspark.sql import DataFrame
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument, frames_in, strings_in
 from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
 from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
 from flinkmagic.capturing.source_code.source_reader import user_frame
@@ -22,15 +23,12 @@ from flinkmagic.capturing.writes.writer_calls import (
     DeferringWriter,
     StandIn,
     WriterCall,
-    writer_field,
+    path_option,
 )
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
     from flinkmagic.capturing.writes.captured_session import CapturedSession
-
-Args = Sequence[Any]
-Kwargs = Mapping[str, Any]
 
 _CUTS = frozenset({"checkpoint", "localCheckpoint"})
 """Calls that run and return a DataFrame."""
@@ -74,7 +72,7 @@ class LazyCall(Hook):
     """A call that makes a DataFrame and reads nothing: it is recorded."""
 
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
-        inputs = [*frames_in(args), *frames_in(kwargs.values())]
+        inputs = list(frames_in((*args, *kwargs.values())))
         outputs = result if isinstance(result, list) else [result]
         made = [df for df in outputs if isinstance(df, DataFrame) and all(df is not i for i in inputs)]
         if made or is_grouped(result):
@@ -101,7 +99,7 @@ class Action(LazyCall):
     """A call that runs immediately on the rows of its DataFrames, or may: it is not known to be lazy."""
 
     def before(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> None:
-        frames = [*frames_in(args), *frames_in(kwargs.values())]
+        frames = list(frames_in((*args, *kwargs.values())))
         recorder.calls.use(frames)
         if recorder.pending:
             runs_impure = _is_impure(frames) or any(map(impure_function, self.functions(args, kwargs)))
@@ -192,10 +190,8 @@ class FileRead(Read):
     def paths(self, args: Args, kwargs: Kwargs) -> list[str]:
         named = strings_in((*args[1:], kwargs.get("paths"))) if self.method in ("parquet", "orc") else ()
         paths = [*named, *super().paths(args, kwargs)]
-        if not paths:
-            options = writer_field(args[0]._jreader, "extraOptions")
-            if options is not None and options.contains("path"):
-                paths.append(options.apply("path"))
+        if not paths and (option := path_option(args[0]._jreader)) is not None:
+            paths.append(option)
         return paths
 
     def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
@@ -323,12 +319,7 @@ class Command(Hook):
         Returns, from the captured session and the call's arguments, what it reads and changes.
     """
 
-    def __init__(
-        self,
-        method: str,
-        original: Callable[..., Any],
-        effects: Judge,
-    ) -> None:
+    def __init__(self, method: str, original: Callable[..., Any], effects: Judge) -> None:
         super().__init__(method, original)
         self._effects = effects
 
@@ -378,11 +369,6 @@ def _place(captured: CapturedSession, args: Args, kwargs: Kwargs, place: int, na
     return captured.resolver.target(str(argument(args, kwargs, place, name)))
 
 
-def argument(args: Args, kwargs: Kwargs, place: int, name: str, default: Any = None) -> Any:
-    """Return an argument that is given by place or by name."""
-    return args[place] if len(args) > place else kwargs.get(name, default)
-
-
 def _carried_out(hook: Hook, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
     """Let the capture's listener carry out an action of the cell's own thread; make any other call as it is."""
     df = args[0] if args else None
@@ -414,36 +400,11 @@ def is_lazy(value: Any) -> bool:
     return lazy or type(value).__module__.startswith("pyspark.pandas.")
 
 
-def frames_in(values: Any) -> Iterator[DataFrame]:
-    """Return the DataFrames among arguments, also those in lists and behind groupings."""
-    for value in values:
-        if isinstance(value, DataFrame):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, DataFrame))
-        elif isinstance(value, dict):
-            yield from (item for item in value.values() if isinstance(item, DataFrame))
-        elif type(value).__name__ == "GroupedData":
-            yield value._df
-        elif type(value).__name__ == "PandasCogroupedOps":
-            yield from (value._gd1._df, value._gd2._df)
-
-
-def strings_in(values: Any) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, str))
-
-
 def _is_impure(frames: Sequence[DataFrame]) -> bool:
     return any(impure_reason(df._jdf.queryExecution().analyzed()) is not None for df in frames)
 
 
 def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:
     """Return what DataFrames read, according to their analysed plans."""
-    found: dict[Source, None] = {}
-    for df in frames:
-        found.update(dict.fromkeys(sources_of(df._jdf.queryExecution().analyzed())))
-    return tuple(found)
+    plans = (df._jdf.queryExecution().analyzed() for df in frames)
+    return tuple(dict.fromkeys(source for plan in plans for source in sources_of(plan)))

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import pyspark
@@ -21,7 +21,8 @@ import pyspark
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
 
-_recorder: ContextVar[Recorder | None] = ContextVar("flinkmagic_recorder", default=None)
+recording: ContextVar[Recorder | None] = ContextVar("flinkmagic_recorder", default=None)
+"""What notes the calls of a thread and context."""
 
 # PySpark's errors name the innermost frame outside its own folder as the user's: hooks must not be that frame.
 HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
@@ -34,38 +35,22 @@ def listening() -> Recorder | None:
     """Return the recorder of a cell's call; None for calls that serve such a call, and for calls from elsewhere."""
     if not active:
         return None
-    recorder = _recorder.get()
+    recorder = recording.get()
     if recorder is None or recorder.ended or not recorder.threads.makes_calls():
         return None
     return recorder if recorder in active else None
 
 
-def enter(recorder: Recorder) -> Token[Any]:
-    """Make a recorder note the calls of this thread and context; return a token that ends it (see `leave`)."""
-    return _recorder.set(recorder)
-
-
-def leave(token: Token[Any]) -> None:
-    """End what `enter` began.
-
-    Raises
-    ------
-    ValueError
-        In a context other than the one it was begun in.
-    """
-    _recorder.reset(token)
-
-
 @contextlib.contextmanager
 def outside_captures() -> Iterator[None]:
     """Let calls of this thread and context belong to no capture, as those of a magic's own that a cell calls."""
-    around = _recorder.get()
-    _recorder.set(None)
+    around = recording.get()
+    recording.set(None)
     try:
         yield
     finally:
-        if _recorder.get() is None:  # otherwise a capture has begun, and goes on
-            _recorder.set(around if around in active else None)
+        if recording.get() is None:  # otherwise a capture has begun, and goes on
+            recording.set(around if around in active else None)
 
 
 def serving(recorder: Recorder | None) -> AbstractContextManager[None]:
@@ -86,13 +71,13 @@ def working_for(recorder: Recorder, work: Callable[..., Any]) -> Callable[..., A
         ident, working = threading.get_ident(), recorder.threads.working
         if recorder not in active or ident in working:
             return work(*args, **kwargs)
-        token = enter(recorder)
+        token = recording.set(recorder)
         working.add(ident)
         try:
             return work(*args, **kwargs)
         finally:
             working.discard(ident)
-            leave(token)
+            recording.reset(token)
 
     return run
 

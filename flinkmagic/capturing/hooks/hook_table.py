@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -12,11 +13,12 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.hooks import call_hooks, jvm_hooks, ml_hooks, native_hooks, rdd_hooks, session_hooks
 from flinkmagic.capturing.hooks.audit import os_entries
-from flinkmagic.capturing.hooks.call_hooks import Entry, command
+from flinkmagic.capturing.hooks.call_hooks import Entry, anything, command
 from flinkmagic.capturing.hooks.observation_hooks import Observe, observation_entries
 from flinkmagic.capturing.hooks.split_hooks import RandomSplit
 from flinkmagic.capturing.hooks.thread_hooks import thread_entries
 from flinkmagic.capturing.sql import commands
+from flinkmagic.capturing.writes.pending import Cause
 
 _VIEWS = (
     "createTempView",
@@ -143,15 +145,15 @@ def entries() -> Iterator[Entry]:
 
 
 def is_hooked_when_imported(module: str) -> bool:
-    """Return whether something in a module is hooked as soon as the module is imported."""
+    """Return whether something in a module is hooked as soon as the module is imported, before the cell or in it."""
     return native_hooks.is_native(module) or ml_hooks.is_learning(module)
 
 
 def entries_of(module: ModuleType) -> Iterator[Entry]:
-    """Yield the entries of a module that has just been imported."""
-    yield from native_hooks.entries_of(module)
-    if ml_hooks.is_learning(module.__name__):
-        yield from ml_hooks.entries_of(module)
+    """Yield the entries of such a module."""
+    if native_hooks.is_native(module.__name__):
+        return native_hooks.entries_of(module)
+    return ml_hooks.entries_of(module)
 
 
 def _wanted() -> Iterator[Entry]:
@@ -175,10 +177,12 @@ def _wanted() -> Iterator[Entry]:
     yield from _readers()
     yield from _writers()
     yield from _session_and_context()
-    yield from ml_hooks.ml_entries()
     yield from observation_entries()
     yield from thread_entries()
     yield from os_entries()
+    for name, module in list(sys.modules.items()):
+        if module is not None and is_hooked_when_imported(name):
+            yield from entries_of(module)
 
 
 def _grouped() -> Iterator[Entry]:
@@ -211,7 +215,7 @@ def _writers() -> Iterator[Entry]:
         yield DataFrameWriterV2, name, call_hooks.SaveToTable
     merge = _module("pyspark.sql.merge")
     if merge is not None:
-        yield merge.MergeIntoWriter, "merge", command(commands.table_writer_effects)
+        yield merge.MergeIntoWriter, "merge", command(anything(Cause.SPARK))  # it does not keep what it is to merge
 
 
 def _session_and_context() -> Iterator[Entry]:
@@ -245,7 +249,6 @@ def _session_and_context() -> Iterator[Entry]:
     yield from rdd_hooks.entries()
     yield from session_hooks.entries(classic_data_frame())
     yield from jvm_hooks.entries()
-    yield from native_hooks.entries()
 
 
 def _module(name: str) -> Any:

@@ -7,16 +7,17 @@ a call is the user's if the frame that makes it is not PySpark's, py4j's or ours
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_collections import JavaArray
 from py4j.java_gateway import JavaClass, JavaMember, JavaObject
 from py4j.protocol import STATIC_PREFIX, Py4JError
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs
 from flinkmagic.capturing.driver.capture_reader import java_types
 from flinkmagic.capturing.driver.impurity import impure_reason
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Entry, Hook
 from flinkmagic.capturing.hooks.java_calls import (
     CONFIGURATION,
     CONSTRUCTOR,
@@ -115,12 +116,9 @@ def _file_effects(callee: Any, args: Args) -> Effects | None:
     return None
 
 
-def _together(effects: Iterable[Effects]) -> Effects:
-    reads: dict[Source, None] = {}
-    changes: dict[Target, None] = {}
-    for one in effects:
-        reads.update(dict.fromkeys(one.reads))
-        changes.update(dict.fromkeys(one.changes))
+def _together(effects: Sequence[Effects]) -> Effects:
+    reads = dict.fromkeys(source for one in effects for source in one.reads)
+    changes = dict.fromkeys(target for one in effects for target in one.changes)
     return Effects(tuple(reads), tuple(changes), cause=Cause.JVM)
 
 

@@ -22,12 +22,6 @@ def is_learning(name: str) -> bool:
     return name.startswith(("pyspark.ml.", "pyspark.mllib."))
 
 
-def ml_entries() -> Iterator[Entry]:
-    """Yield class, attribute and hook factory."""
-    for module in [module for name, module in sys.modules.items() if is_learning(name)]:
-        yield from entries_of(module)
-
-
 def entries_of(module: ModuleType) -> Iterator[Entry]:
     """Yield the entries of one imported module."""
     name = module.__name__

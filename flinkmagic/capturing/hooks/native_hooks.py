@@ -1,7 +1,4 @@
-"""Hooks the functions of `native_readers` in the libraries that are imported.
-
-A library that the cell itself imports is hooked as soon as it is imported.
-"""
+"""Hooks the functions of `native_readers` in the libraries that are imported, and notices what the cell imports."""
 
 from __future__ import annotations
 
@@ -9,14 +6,14 @@ import functools
 import importlib.util
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Kwargs, Watched, argument
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument
+from flinkmagic.capturing.hooks.call_hooks import Entry, Watched
 from flinkmagic.capturing.hooks.native_readers import NATIVE_CALLS, NATIVE_MODULES, Does, NativeCall
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target
@@ -32,14 +29,6 @@ _IN_MEMORY = frozenset({"", ":memory:"})
 def is_native(name: str) -> bool:
     """Return whether a module is in the table."""
     return name in NATIVE_MODULES
-
-
-def entries() -> Iterator[Entry]:
-    """Yield the functions of imported libraries and the hook factory of each."""
-    for name in NATIVE_MODULES:
-        module = sys.modules.get(name)
-        if module is not None:
-            yield from entries_of(module)
 
 
 def entries_of(module: ModuleType) -> Iterator[Entry]:

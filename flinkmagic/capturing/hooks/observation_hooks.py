@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, LazyCall, argument
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument
+from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, LazyCall
 from flinkmagic.capturing.writes.awaited_metrics import observes
 from flinkmagic.capturing.writes.pending import Cause
 

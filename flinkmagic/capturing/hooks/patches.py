@@ -22,7 +22,8 @@ import pyspark
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks import audit, hook_table, native_hooks
 from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, JavaHalf, Make
-from flinkmagic.capturing.hooks.current_capture import HOOK_FILE, active, calling_the_user, enter, leave, listening
+from flinkmagic.capturing.hooks.current_capture import HOOK_FILE, active, calling_the_user, listening, recording
+from flinkmagic.capturing.source_code.code_files import CAPTURING, FLINKMAGIC
 from flinkmagic.capturing.writes.real_paths import forget
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ _installed: list[tuple[type, str, Any, Any]] = []
 _made: dict[tuple[type, str], tuple[Any, Any]] = {}
 _ABSENT = object()
 
-_OUR_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_OUR_PACKAGE = os.path.dirname(os.path.dirname(_OUR_FOLDER)) + os.sep
 _FRAME_FILES = tuple(
     os.path.join(os.path.dirname(pyspark.__file__), "sql", *parts)
     for parts in (("dataframe.py",), ("classic", "dataframe.py"))
@@ -53,13 +52,13 @@ def activate(recorder: Recorder) -> Token[Any]:
                 _uninstall()
                 raise
         active.append(recorder)
-    return enter(recorder)
+    return recording.set(recorder)
 
 
 def deactivate(recorder: Recorder, token: Token[Any]) -> None:
     """End what `activate` began; the hooks are removed with the last recorder."""
     with contextlib.suppress(ValueError):  # ended in a context other than the one it began in, where it is not set
-        leave(token)
+        recording.reset(token)
     with _lock:
         active.remove(recorder)
         if not active:
@@ -95,38 +94,26 @@ def _hooked_once(owner: type, name: str, original: Any, make: Make) -> Any:
     """Return a method's replacement, made once for each original method so that cells begin without delay."""
     known, hooked = _made.get((owner, name), (_ABSENT, None))
     if known is not original:
-        if isinstance(original, (property, functools.cached_property)):
-            hooked = _hooked_attribute(name, original, make)
-            _made[owner, name] = (original, hooked)
-            return hooked
-        hook = make(name, original)
-        hooked = _JavaHalf(hook) if isinstance(hook, JavaHalf) else _hooked(hook)
-        if isinstance(hook, native_hooks.Native) and isinstance(owner, ModuleType):
-            hooked = native_hooks.HookedName(owner, name, hooked)
-        hook.made(hooked)
+        hooked = _replacement(owner, name, original, make)
         _made[owner, name] = (original, hooked)
     return hooked
 
 
-def _hooked_attribute(name: str, original: Any, make: Make) -> Any:
-    """Return the replacement of a property, or of one that stores its value in the object."""
+def _replacement(owner: type, name: str, original: Any, make: Make) -> Any:
     if isinstance(original, property):
-        getter = None if original.fget is None else _hooked(make(name, original.fget))
+        getter = _hooked(make(name, original.fget))
         setter = None if original.fset is None else _hooked(make(name, original.fset))
         return property(getter, setter, original.fdel, original.__doc__)
-    return _HookedOnce(original, _hooked(make(name, original.func)))
-
-
-class _HookedOnce:
-    """A `cached_property` with a hook; the value stays where the property stores it."""
-
-    def __init__(self, original: functools.cached_property[Any], call: Callable[..., Any]) -> None:
-        self._original = original
-        self._cached = functools.cached_property(call)
-        self._cached.__set_name__(type(None), str(original.attrname))
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self._original if instance is None else self._cached.__get__(instance, owner)
+    if isinstance(original, functools.cached_property):
+        cached = functools.cached_property(_hooked(make(name, original.func)))
+        cached.__set_name__(owner, str(original.attrname))
+        return cached
+    hook = make(name, original)
+    hooked: Any = _JavaHalf(hook) if isinstance(hook, JavaHalf) else _hooked(hook)
+    if isinstance(hook, native_hooks.Native) and isinstance(owner, ModuleType):
+        hooked = native_hooks.HookedName(owner, name, hooked)
+    hook.made(hooked)
+    return hooked
 
 
 def _uninstall() -> None:
@@ -177,7 +164,7 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     if trace is None:
         return None
     rest = _without_ours(trace.tb_next)
-    if trace.tb_frame.f_code.co_filename.startswith(_OUR_PACKAGE):
+    if trace.tb_frame.f_code.co_filename.startswith(FLINKMAGIC):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
@@ -192,7 +179,7 @@ class _JavaHalf:
 
     def __init__(self, hook: JavaHalf) -> None:
         self._hook = hook
-        self._looks = (_OUR_FOLDER, HOOK_FILE, *_FRAME_FILES)
+        self._looks = (CAPTURING, HOOK_FILE, *_FRAME_FILES)
 
     def __get__(self, df: Any, owner: type | None = None) -> Any:
         if df is None:

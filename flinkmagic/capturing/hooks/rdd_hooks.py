@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument, strings_in
 from flinkmagic.capturing.driver.impurity import functions_of_rdd, impure_function, impure_reason
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Kwargs, LazyCall, argument, strings_in, watched
+from flinkmagic.capturing.hooks.call_hooks import Entry, LazyCall, watched
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target, rdd_sources, sources_of
 from flinkmagic.jvm.java import simple_name
@@ -41,8 +42,7 @@ def entries() -> Iterator[Entry]:
     yield pipelined, "getNumPartitions", watched(listing_effects)
     yield SparkContext, "union", watched(listing_effects)
     yield SparkContext, "runJob", watched(run_job_effects)
-    yield SparkContext, "binaryRecords", watched(read_effects)
-    for name in ("newAPIHadoopFile", "hadoopFile"):
+    for name in ("binaryRecords", "newAPIHadoopFile", "hadoopFile"):
         yield SparkContext, name, watched(read_effects)
     for name in ("newAPIHadoopRDD", "hadoopRDD"):
         yield SparkContext, name, watched(read_conf_effects)

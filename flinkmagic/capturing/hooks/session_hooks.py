@@ -7,19 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument, strings_in
 from flinkmagic.capturing.driver.impurity import functions_of
 from flinkmagic.capturing.hooks import stream_hooks
-from flinkmagic.capturing.hooks.call_hooks import (
-    Args,
-    Command,
-    Entry,
-    Kwargs,
-    anything,
-    argument,
-    changes_at,
-    strings_in,
-    watched,
-)
+from flinkmagic.capturing.hooks.call_hooks import Command, Entry, anything, changes_at, watched
 from flinkmagic.capturing.sql import commands
 from flinkmagic.capturing.sql.cached_data import (
     cache_effects,

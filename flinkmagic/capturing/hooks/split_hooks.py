@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs
 from flinkmagic.capturing.capture_mode import CaptureMode
-from flinkmagic.capturing.hooks.call_hooks import Args, Kwargs, LazyCall
+from flinkmagic.capturing.hooks.call_hooks import LazyCall
 from flinkmagic.capturing.lineage import Selected
 
 if TYPE_CHECKING:

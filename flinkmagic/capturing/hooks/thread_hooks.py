@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from flinkmagic.capturing.hooks.call_hooks import Args, Entry, Hook, Kwargs, anything, command
+from flinkmagic.capturing.call_arguments import Args, Kwargs
+from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, anything, command
 from flinkmagic.capturing.hooks.current_capture import working_for
 from flinkmagic.capturing.writes.pending import Cause, Effects
 

@@ -14,23 +14,18 @@ import builtins
 import functools
 import inspect
 import linecache
-import os
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from flinkmagic.capturing.source_code.code_files import FLINKMAGIC, INSTALLED
 from flinkmagic.capturing.source_code.syntax import parsed
 
 _SUPPRESSING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "warns", "capture_exceptions"})
 """Context managers that handle exceptions, by name: of contextlib, pytest, unittest."""
 _TRIES: tuple[type[ast.AST], ...] = (ast.Try, getattr(ast, "TryStar", ast.Try))
-_INSTALLED = (
-    *{sysconfig.get_paths()[name] + os.sep for name in ("purelib", "platlib")},
-    str(Path(__file__).parents[2]) + os.sep,  # `capture` itself
-)
+_INSTALLED = (*INSTALLED, FLINKMAGIC)  # `capture` itself is a context manager
 _NOTHING = object()
 _Scope = tuple[str, int]
 _MODULE: _Scope = ("<module>", 1)

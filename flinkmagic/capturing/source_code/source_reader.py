@@ -14,16 +14,11 @@ import linecache
 import os
 import re
 import sys
-import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-import py4j
-import pyspark
-
-from flinkmagic.capturing.driver.capture_reader import output_ids
+from flinkmagic.capturing.source_code.code_files import FLINKMAGIC, INSTALLED, SPARK, STANDARD_LIBRARY
 from flinkmagic.capturing.source_code.handlers import handler_of
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
 from flinkmagic.capturing.source_code.syntax import parsed
@@ -31,18 +26,8 @@ from flinkmagic.capturing.source_code.syntax import parsed
 TEXT_LIMIT = 160
 """How much of a call's text is kept; pictures shorten it further."""
 
-_OURS = tuple(
-    os.path.dirname(os.path.abspath(str(file))) + os.sep
-    for file in (pyspark.__file__, py4j.__file__, Path(__file__).parent.parent)
-)
-_PACKAGE = str(Path(__file__).parents[2]) + os.sep
-_LIBRARIES = tuple(
-    {
-        os.path.join(os.path.abspath(path), "")
-        for name, path in sysconfig.get_paths().items()
-        if name in ("stdlib", "platstdlib", "purelib", "platlib")
-    }
-)
+_OURS = (*SPARK, FLINKMAGIC)
+_LIBRARIES = (*STANDARD_LIBRARY, *INSTALLED)
 _CHAIN_STARTS = frozenset({"read", "readStream", "write", "writeStream", "na", "stat", "tvf"})
 _SETTINGS = frozenset(
     {
@@ -55,7 +40,7 @@ _SETTINGS = frozenset(
 
 def is_ours(filename: str) -> bool:
     """Return whether a file is PySpark's, py4j's or ours."""
-    return filename.startswith((*_OURS, _PACKAGE))
+    return filename.startswith(_OURS)
 
 
 def user_frame() -> FrameType | None:
@@ -180,7 +165,8 @@ class SourceReader:
     def _call_node(self, frame: FrameType, method: str) -> ast.Call | None:
         filename = frame.f_code.co_filename
         if filename not in self._calls:
-            self._calls[filename] = _index_calls("".join(_with_ends(self._lines(filename, frame))))
+            lines = self._lines(filename, frame)
+            self._calls[filename] = _index_calls("".join(line.removesuffix("\n") + "\n" for line in lines))
         calls = self._calls[filename]
         end = _call_end(frame)
         if end is not None:
@@ -204,11 +190,6 @@ def _may_be(node: ast.Call, method: str, line: int) -> bool:
         and node.func.attr == method
         and node.lineno <= line <= (node.end_lineno or node.lineno)
     )
-
-
-def _with_ends(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        yield line if line.endswith("\n") else line + "\n"
 
 
 @functools.lru_cache(maxsize=16)  # many captures read the same module's source
@@ -259,14 +240,14 @@ def _slice(lines: Sequence[str], start: tuple[int, int], end: tuple[int, int]) -
     return b"\n".join(rows).decode()
 
 
-def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Return one line of at most `limit` characters: lines that a backslash continues are joined."""
+def shorten(text: str) -> str:
+    """Return one line of at most `TEXT_LIMIT` characters: lines that a backslash continues are joined."""
     text = text.replace("\\\n", "\n")
     text = re.sub(r"([(\[{])\s*\n\s*", r"\1", text)
     text = re.sub(r",?\s*\n\s*([)\]}])", r"\1", text)
     text = re.sub(r"\s*\n\s*(?=\.)", "", text)
     text = re.sub(r"\s*\n\s*", " ", text).strip()
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
 
 
 def reconstruct(method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
@@ -289,8 +270,3 @@ def _argument(value: Any) -> str:
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)
     return kind
-
-
-def expr_ids(jdf: Any) -> tuple[int, ...]:
-    """Return expression ids of a Java Dataset's output attributes."""
-    return output_ids(jdf.queryExecution())

@@ -51,7 +51,7 @@ def table_cache_effects(captured: CapturedSession, name: str) -> Effects:
     return cache_effects(captured, plan)
 
 
-def view_cache_effects(captured: CapturedSession, name: str, everywhere: bool = False) -> Effects:
+def view_cache_effects(captured: CapturedSession, name: str, everywhere: bool) -> Effects:
     """Return the same for a temporary view that is dropped or replaced; `everywhere` means a global one."""
     catalog = session_state(captured.spark).catalog()
     view = catalog.getGlobalTempView(name) if everywhere else catalog.getTempView(name)

@@ -6,17 +6,15 @@ judges SQL statements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument
 from flinkmagic.capturing.driver.sql_reader import nodes_of, parsed
 from flinkmagic.capturing.sql.sql_effects import SqlEffects
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.tables import name_parts, named_table, namespace_targets
-from flinkmagic.capturing.writes.targets import sources_of
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -37,9 +35,9 @@ def table_effects(captured: CapturedSession, name: str) -> Effects:
     return SqlEffects(captured, captured.spark).of(nodes_of(relation))
 
 
-def database_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def database_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``Catalog.dropDatabase``."""
-    name = args[1] if len(args) > 1 else kwargs.get("dbName", "")
+    name = argument(args, kwargs, 1, "dbName", "")
     try:
         parts = name_parts(captured.spark, str(name))
     except PySparkException:  # not a name: Spark is about to raise its own error
@@ -47,32 +45,19 @@ def database_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Map
     return Effects(changes=tuple(namespace_targets(captured.spark, parts)))
 
 
-def table_writer_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
-    """Judge ``mergeInto(table)``, when it writes."""
-    name = captured.tables.get(args[0])
-    if name is None:
-        return _UNKNOWN
-    df = getattr(args[0], "_df", None) or getattr(args[0], "_source_df", None)
-    try:
-        reads = () if df is None else sources_of(df._jdf.queryExecution().analyzed())
-    except Py4JError:  # a plan that cannot be read may be anything
-        return _UNKNOWN
-    return Effects(tuple(reads), (named_table(captured.spark, name),), unknown=df is None, fresh=False)
-
-
-def catalog_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def catalog_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge calls of `Catalog` that change the table named first."""
-    name = args[1] if len(args) > 1 else kwargs.get("tableName", kwargs.get("viewName"))
-    path = args[2] if len(args) > 2 else kwargs.get("path")
+    name = argument(args, kwargs, 1, "tableName", kwargs.get("viewName"))
+    path = argument(args, kwargs, 2, "path")
     changes = [named_table(captured.spark, str(name))]
     if isinstance(path, str):
         changes.append(captured.resolver.target(path))
     return Effects(changes=tuple(changes))
 
 
-def lookup_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def lookup_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge calls of `Catalog` that look a table up: it has to exist, but need not be filled."""
-    name = args[1] if len(args) > 1 else kwargs.get("tableName")
+    name = argument(args, kwargs, 1, "tableName")
     if not _defines_tables(captured):
         return Effects()
     if name is None:
@@ -82,11 +67,11 @@ def lookup_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mappi
     return Effects(reads=(table.as_source(),) if is_needed else ())
 
 
-def cached_table_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def cached_table_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``Catalog.cacheTable``: the cache keeps the list of the table's files as it is now."""
-    return table_effects(captured, str(args[1] if len(args) > 1 else kwargs.get("tableName")))
+    return table_effects(captured, str(argument(args, kwargs, 1, "tableName")))
 
 
-def listing_effects(captured: CapturedSession, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Effects:
+def listing_effects(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
     """Judge ``Catalog.listTables``."""
     return _UNKNOWN if _defines_tables(captured) else Effects()

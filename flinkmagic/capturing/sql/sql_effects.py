@@ -65,15 +65,21 @@ _HARMLESS = frozenset(
 )
 """Statements that touch settings, names and views: a pending write has its own snapshot of these. What their queries
 read counts."""
-_ANALYSES_ONLY = frozenset({"ExplainCommand"})
-"""The statement inside it is not run."""
 _LOOKS = ("Comment", "Describe", "List", "Show")
 """How statements begin that look at a table's entry in the catalog: the table has to exist, but need not be filled."""
 _READS = frozenset({"AnalyzeColumn", "AnalyzeTable", "AnalyzeTables", "CacheTable", "ShowPartitions"})
 """Statements that read the tables which they name, and change no rows."""
 _ON_CACHE = frozenset({"ClearCacheCommand", "UncacheTable"})
-_CHANGED_NAMES = frozenset({"UnresolvedIdentifier", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedView"})
+_WITH_LOCATION = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
 _NAMESPACES = frozenset({"CurrentNamespace", "UnresolvedNamespace"})
+_NAMES = _NAMESPACES | {
+    "PlanWithUnresolvedIdentifier",
+    "UnresolvedIdentifier",
+    "UnresolvedRelation",
+    "UnresolvedTable",
+    "UnresolvedTableOrView",
+    "UnresolvedView",
+}
 _ROWS = frozenset(
     {
         "Call",
@@ -134,7 +140,7 @@ def parts_of(spark: Any, node: SqlNode) -> Sequence[str] | None:
 def _is_explained(node: SqlNode, nodes: Sequence[SqlNode]) -> bool:
     while node.owner >= 0:
         node = nodes[node.owner]
-        if node.kind in _ANALYSES_ONLY:
+        if node.kind == "ExplainCommand":  # the statement inside it is not run
             return True
     return False
 
@@ -158,11 +164,11 @@ class SqlEffects:
         return Effects(tuple(self._reads), tuple(self._changes), self._is_unknown, cause=self._cause)
 
     def _judge(self, nodes: Sequence[SqlNode]) -> None:
-        owners_with_names = {node.owner for node in nodes if _is_name(node)}
+        owners_with_names = {node.owner for node in nodes if node.kind in _NAMES}
         for place, node in enumerate(nodes):
             if node.is_statement:
                 self._judge_statement(node, nodes, place in owners_with_names)
-            if _is_name(node):
+            if node.kind in _NAMES:
                 self._judge_name(node, nodes)
 
     def _let_go(self, kind: str, plan: Any) -> None:
@@ -202,7 +208,8 @@ class SqlEffects:
             locations = [part.location() for part in items(plan.parts())]
             self._changes += [self._resolver.target(place.get()) for place in locations if place.isDefined()]
         elif kind in _WITH_LOCATION:
-            self._judge_location(plan)
+            location = plan.tableSpec().location()
+            self._changes += [self._resolver.target(location.get())] if location.isDefined() else []
         elif not (has_names or kind in _HARMLESS or kind.startswith(_LOOKS)):
             self._is_unknown = True
 
@@ -211,11 +218,6 @@ class SqlEffects:
         for text, prefix in ((plan.queryText(), ""), (plan.exprText(), "SELECT ")):
             if text.isDefined():
                 self._judge(nodes_of(parsed(self._spark, prefix + text.get())))
-
-    def _judge_location(self, plan: Any) -> None:
-        location = plan.tableSpec().location()
-        if location.isDefined():
-            self._change_path(location.get())
 
     def _change_path(self, path: str | None) -> None:
         if path is None:
@@ -282,17 +284,6 @@ class SqlEffects:
             yield from sources_of(query_execution(self._spark._jvm, state, relation).analyzed())
         else:
             yield table_target(self._spark, parts).as_source()
-
-
-_WITH_LOCATION = frozenset({"CreateTable", "CreateTableAsSelect", "ReplaceTable", "ReplaceTableAsSelect"})
-
-
-def _is_name(node: SqlNode) -> bool:
-    return (
-        node.kind in _CHANGED_NAMES
-        or node.kind in _NAMESPACES
-        or node.kind in ("UnresolvedRelation", "PlanWithUnresolvedIdentifier")
-    )
 
 
 def _is_model(node: SqlNode, owner: SqlNode) -> bool:

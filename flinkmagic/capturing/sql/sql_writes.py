@@ -10,11 +10,12 @@ PySpark's own ``sql`` formats the text and binds the arguments; in place of the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from flinkmagic.capturing.call_arguments import Args, Kwargs, argument
 from flinkmagic.capturing.driver.sql_reader import SqlNode, nodes_of, parsed
 from flinkmagic.capturing.sql.sql_effects import SqlEffects, changes_rows, immediate_plan, parts_of
 from flinkmagic.capturing.writes import write_commands
@@ -41,46 +42,36 @@ _MAKES_TABLE = frozenset({"CreateTableAsSelect", "ReplaceTableAsSelect"})
 _DEFERRABLE = _INSERTS | _MAKES_TABLE | {"InsertIntoDir"}
 
 
-def sql_session(recorder: Recorder, args: Sequence[Any], kwargs: Mapping[str, Any], text: str) -> Any:
+def sql_session(recorder: Recorder, args: Args, kwargs: Kwargs, text: str) -> Any:
     """Return the session on which PySpark's ``sql`` is called: the user's own if the call touches nothing."""
     spark = args[0]
-    given = args[1] if len(args) > 1 else kwargs.get("sqlQuery", "")
+    given = argument(args, kwargs, 1, "sqlQuery", "")
     fields = [value for name, value in kwargs.items() if name not in ("sqlQuery", "args")]
     if not recorder.pending and not fields and isinstance(given, str) and not _MAY_CHANGE.search(given):
         return spark
     frames = [value for value in fields if isinstance(value, DataFrame)]
-    return _Session(spark, Statement(recorder, spark, text, frames))
+    statement = Statement(recorder, spark, text, frames)
+    jsession = _SessionStandIn(spark._jsparkSession, sql=statement.run)
+    return _SessionStandIn(spark, statement=statement, _jsparkSession=jsession)
 
 
 def sql_answer(spark: Any, result: DataFrame) -> tuple[DataFrame, Statement | None]:
     """Return what the user gets for what PySpark's ``sql`` returned, and the statement unless it touched nothing."""
     session: Any = result.sparkSession
-    if not isinstance(session, _Session):
+    if not isinstance(session, _SessionStandIn):
         return result, None
     return DataFrame(result._jdf, spark), session.statement
 
 
-class _Session:
-    """Replaces a session while PySpark's ``sql`` runs."""
+class _SessionStandIn:
+    """Replaces a session, or its Java half, while PySpark's ``sql`` runs: what it is not given is the original's."""
 
-    def __init__(self, spark: Any, statement: Statement) -> None:
-        self._spark = spark
-        self.statement = statement
-        self._jsparkSession = _JavaSession(spark._jsparkSession, statement)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._spark, name)
-
-
-class _JavaSession:
-    """Replaces a session's Java half."""
-
-    def __init__(self, jsession: Any, statement: Statement) -> None:
-        self._jsession = jsession
-        self.sql = statement.run
+    def __init__(self, original: Any, **given: Any) -> None:
+        self._original = original
+        vars(self).update(given)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._jsession, name)
+        return getattr(self._original, name)
 
 
 class Statement:
@@ -186,7 +177,7 @@ class Statement:
         if simple_name(command) == "InsertIntoDataSourceDirCommand":
             call = _saves_files(spark, df, command)
             command = write_commands.analysed(spark, call.command(spark, df))
-        return df, command, facts_of(simple_name(command), spark, df, call, command)
+        return df, command, facts_of(spark, df, call, command)
 
 
 def _is_deferrable(nodes: Sequence[SqlNode]) -> bool:

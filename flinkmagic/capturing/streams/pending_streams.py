@@ -10,7 +10,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from flinkmagic.capturing.streams.deferred_query import DeferredQuery
 from flinkmagic.capturing.streams.deferred_stream import BatchCall, BatchFunction, DeferredStream
-from flinkmagic.capturing.streams.stream_writers import DeferringStreamWriter, check_operations, copied, writer_facts
+from flinkmagic.capturing.streams.stream_writers import DeferringStreamWriter, check_operations, copied, writer_options
+from flinkmagic.capturing.writes.writer_calls import writer_field
 from flinkmagic.errors.streaming import StreamNotStartedError
 from flinkmagic.free_names import free_name
 
@@ -90,15 +91,15 @@ class PendingStreams:
         try:
             start()
         finally:
-            writer._jwrite = java_half.jwrite
+            writer._jwrite = jwrite = java_half.jwrite
         assert java_half.call is not None
         method, arguments = java_half.call
         df, spark = writer._df, self._session.spark
-        jvm = spark._jvm
-        check_operations(jvm, df, java_half.jwrite)
-        facts = writer_facts(java_half.jwrite)
+        check_operations(spark._jvm, df, jwrite)
+        source, output_mode = str(writer_field(jwrite, "source")), str(writer_field(jwrite, "outputMode").toString())
+        query_name, path, checkpoint = writer_options(jwrite, "queryName", "path", "checkpointLocation")
         named = str(arguments[0]) if arguments else ""
-        name = free_name(facts.query_name or (named if method == "toTable" else facts.format), self._names)
+        name = free_name(query_name or (named if method == "toTable" else source), self._names)
         stream = DeferredStream(
             index=len(self.waiting),
             name=name,
@@ -106,16 +107,16 @@ class PendingStreams:
             frame=self._frames.keep(df),
             text=text,
             location=location,
-            format="table" if method == "toTable" else facts.format,
-            output_mode=facts.output_mode,
-            target=named or facts.path or facts.query_name,
-            checkpoint=facts.checkpoint or str(spark.conf.get(_CHECKPOINTS, None) or ""),
+            format="table" if method == "toTable" else source,
+            output_mode=output_mode.lower(),
+            target=named or path or query_name,
+            checkpoint=checkpoint or str(spark.conf.get(_CHECKPOINTS, None) or ""),
             session=session,
             query=DeferredQuery(name, location, self.start),
-            writer=copied(jvm, df, java_half.jwrite),
+            writer=copied(spark._jvm, df, jwrite),
             method=method,
             arguments=arguments,
-            batches=self._functions.get(writer) if facts.format == FOREACH_BATCH else None,
+            batches=self._functions.get(writer) if source == FOREACH_BATCH else None,
         )
         if self._begin is not None:
             self._begin(stream)

@@ -6,7 +6,6 @@ again, after the call that is deferred.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from flinkmagic.capturing.writes.writer_calls import StandIn, writer_field
@@ -14,20 +13,6 @@ from flinkmagic.jvm.java import java_array, java_class
 
 _STATIC_OR_FINAL = 0x0008 | 0x0010
 """``java.lang.reflect.Modifier``."""
-
-
-@dataclass(frozen=True)
-class StreamWriterFacts:
-    """The settings of a writer."""
-
-    format: str
-    """As the query will use it: ``memory``."""
-    output_mode: str
-    """As the query will use it: ``append``."""
-    query_name: str
-    """Empty if it is not set; so are `path` and `checkpoint`."""
-    path: str
-    checkpoint: str
 
 
 class DeferringStreamWriter(StandIn):
@@ -45,21 +30,11 @@ class DeferringStreamWriter(StandIn):
         self.call = ("toTable", (name,))
 
 
-def writer_facts(jwrite: Any) -> StreamWriterFacts:
-    """Return a writer's settings."""
+def writer_options(jwrite: Any, *names: str) -> list[str]:
+    """Return options of a writer; one that is not set is empty."""
     options = writer_field(jwrite, "extraOptions")
-
-    def option(name: str) -> str:
-        found = options.get(name)
-        return str(found.get()) if found.isDefined() else ""
-
-    return StreamWriterFacts(
-        str(writer_field(jwrite, "source")),
-        str(writer_field(jwrite, "outputMode").toString()).lower(),
-        option("queryName"),
-        option("path"),
-        option("checkpointLocation"),
-    )
+    found = [options.get(name) for name in names]
+    return [str(one.get()) if one.isDefined() else "" for one in found]
 
 
 def check_operations(jvm: Any, df: Any, jwrite: Any) -> None:

@@ -10,31 +10,21 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark.errors.exceptions.captured import convert_exception
-
-from flinkmagic.capturing.driver.capture_reader import file_write, partitions_elsewhere
+from flinkmagic.capturing.driver.capture_reader import file_write, java_types, partitions_elsewhere
 from flinkmagic.capturing.writes import write_commands
 from flinkmagic.capturing.writes.deferred_write import WriteFacts
-from flinkmagic.capturing.writes.outside_places import jdbc_path
-from flinkmagic.capturing.writes.targets import Target, relation_target_v1, relation_target_v2, resolve_uri, table_of
+from flinkmagic.capturing.writes.outside_places import jdbc_connection, jdbc_path
+from flinkmagic.capturing.writes.tables import resolve_java_uri
+from flinkmagic.capturing.writes.targets import Target, relation_sources, relation_target, resolve_uri, table_of
 from flinkmagic.capturing.writes.writer_calls import WriterCall
-from flinkmagic.jvm.java import (
-    items,
-    java_class,
-    option,
-    scala_object,
-    session_state,
-    simple_name,
-    text_map,
-    texts,
-)
+from flinkmagic.jvm.java import items, java_class, option, scala_object, session_state, simple_name, text_map, texts
 
 _SECRET = re.compile(r"secret|password|token|access[.]?key|user|url", re.IGNORECASE)
 
 
-def facts_of(kind: str, spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
-    """Return the facts of an analysed command of class `kind`; None if the command or its target is unknown."""
-    make = _FACTS.get(kind)
+def facts_of(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts | None:
+    """Return the facts of an analysed command; None if the command or its target is unknown."""
+    make = _FACTS.get(simple_name(command))
     return None if make is None else make(spark, df, call, command)
 
 
@@ -47,12 +37,7 @@ def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
     common: dict[str, Any] = {
         "format": written["format"],
         "mode": mode,
-        # Without the path, and without the options that Spark keeps for itself.
-        "options": {
-            key: value
-            for key, value in written["options"].items()
-            if key.lower() != "path" and not key.startswith("__")
-        },
+        "options": _given(written["options"]),
         "partition_by": tuple(written["columns"]),
         "dynamic": mode == "overwrite" and written["dynamic"],
     }
@@ -71,7 +56,7 @@ def _files(spark: Any, df: Any, call: WriterCall, command: Any) -> WriteFacts:
         label=written["path"],
         name=written["file"],
         exists=lambda: write_commands.path_exists(spark, command),
-        taken=lambda: write_commands.path_exists_error(spark, command.outputPath()),
+        taken=lambda: write_commands.refusal(spark, "outputPathAlreadyExistsError", command.outputPath()),
         check_format=lambda: write_commands.check_format(
             spark, df, command.fileFormat(), command.options(), tuple(written["columns"])
         ),
@@ -95,7 +80,7 @@ def _create_as_select(spark: Any, df: Any, call: WriterCall, command: Any) -> Wr
 
 
 def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) -> WriteFacts:
-    jvm, catalog = spark._jvm, session_state(spark).catalog()
+    catalog = session_state(spark).catalog()
     identifier = catalog.qualifyIdentifier(description.identifier())
     exists = bool(catalog.tableExists(identifier))
     location = description.storage().locationUri()
@@ -106,7 +91,7 @@ def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) 
         uri = before.storage().locationUri().get()
     else:
         uri = catalog.defaultTablePath(identifier)
-    path = resolve_uri(java_class(jvm, "org.apache.hadoop.fs.Path")(uri).toString())
+    path = resolve_java_uri(spark._jvm, uri)
     moves = before is not None and mode == "overwrite" and table_of(before).path != path
     name = ".".join(["spark_catalog", identifier.database().get(), identifier.table()])
     provider = description.provider().get()
@@ -135,7 +120,7 @@ def _made_table(spark: Any, df: Any, description: Any, mode: str, command: Any) 
         defines=not (exists and mode == "append"),
         runs_now=moves or (before is not None and before.tableType().name() == "VIEW"),
         exists=lambda: bool(catalog.tableExists(identifier)),
-        taken=lambda: _already_exists(spark, identifier),
+        taken=lambda: write_commands.refusal(spark, "tableAlreadyExistsError", identifier),
         check=check,
         check_format=check_format,
     )
@@ -167,13 +152,9 @@ def _with_identifier(description: Any, identifier: Any) -> Any:
 
 def _file_format(spark: Any, provider: str) -> Any:
     """Return a provider's file format; None if it has none."""
-    jvm, conf = spark._jvm, session_state(spark).conf()
-    sources = java_class(jvm, "org.apache.spark.sql.execution.datasources.DataSource")
-    made = sources.lookupDataSource(provider, conf).newInstance()
-    formats = java_class(jvm, "org.apache.spark.util.Utils").classForName(
-        "org.apache.spark.sql.execution.datasources.FileFormat", True, False
-    )
-    if formats.isInstance(made):
+    sources = java_class(spark._jvm, "org.apache.spark.sql.execution.datasources.DataSource")
+    made = sources.lookupDataSource(provider, session_state(spark).conf()).newInstance()
+    if "org.apache.spark.sql.execution.datasources.FileFormat" in java_types(made):
         return made
     # Version 2 of a file source, if the session asks for it, names its file format of version 1.
     return made.fallbackFileFormat().newInstance() if "fallbackFileFormat" in dir(made) else None
@@ -184,11 +165,11 @@ def _insert_into_source(spark: Any, df: Any, call: WriterCall, command: Any) -> 
     relation = command.logicalRelation()
     table = relation.catalogTable()
     name = table_of(table.get()).table if table.isDefined() else call.table
-    place = relation_target_v1(relation)
+    path = next((source.path for source in relation_sources(relation) if source.path), None)
     return WriteFacts(
         format=table.get().provider().get() if table.isDefined() else simple_name(relation.relation()),
         mode="overwrite" if command.overwrite() else "append",
-        target=Target(path=place.path, table=name),
+        target=Target(path=path, table=name),
         label=str(name),
         name=str(name).rsplit(".", 1)[-1],
     )
@@ -217,7 +198,7 @@ def _into_relation(mode: str, dynamic: bool = False) -> Callable[..., WriteFacts
         if simple_name(relation.table()) == "PythonTable":
             return None  # its code may write anywhere
         is_table = relation.identifier().isDefined()
-        target = relation_target_v2(relation)
+        target = relation_target(relation)
         source = call.source if not is_table else ""
         label = str(target) if target.table or target.path else relation.table().name()
         return WriteFacts(
@@ -258,7 +239,7 @@ def _defined(spark: Any, command: Any, mode: str, must_exist: bool = False) -> W
         # Spark refuses immediately to replace a table that does not exist.
         runs_now=must_exist and not catalog.tableExists(identifier),
         exists=lambda: bool(catalog.tableExists(identifier)),
-        taken=lambda: _already_exists(spark, identifier),
+        taken=lambda: write_commands.refusal(spark, "tableAlreadyExistsError", identifier),
     )
 
 
@@ -304,36 +285,27 @@ def _into_jdbc(spark: Any, command: Any, common: dict[str, Any]) -> WriteFacts:
     url, table = str(options.url()), str(options.table())
 
     def exists() -> bool:
-        dialect = java_class(jvm, "org.apache.spark.sql.jdbc.JdbcDialects").get(url)
-        connection = dialect.createConnectionFactory(options).apply(-1)
-        try:
+        with jdbc_connection(jvm, options) as connection:
             return bool(java_class(jvm, f"{jdbc}.JdbcUtils").tableExists(connection, options))
-        finally:
-            connection.close()
 
     place = re.sub(r"//[^/@]*@", "//", re.split(r"[;?]", url, maxsplit=1)[0])
-    errors = scala_object(jvm, "org.apache.spark.sql.errors.QueryCompilationErrors")
     return WriteFacts(
         **common,
         target=Target(path=jdbc_path(url, table)),
         label=f"{table} of {place}",
         name=table.rsplit(".", 1)[-1].strip('"`'),
         exists=exists,
-        taken=lambda: convert_exception(errors.tableOrViewAlreadyExistsError(table)),
+        taken=lambda: write_commands.refusal(spark, "tableOrViewAlreadyExistsError", table),
     )
 
 
-def _already_exists(spark: Any, identifier: Any) -> Exception:
-    errors = scala_object(spark._jvm, "org.apache.spark.sql.errors.QueryCompilationErrors")
-    return convert_exception(errors.tableAlreadyExistsError(identifier))
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options without the path, and without those that Spark keeps for itself."""
+    return {key: value for key, value in options.items() if key.lower() != "path" and not key.startswith("__")}
 
 
 def _shown(options: Mapping[str, str]) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in options.items()
-        if key.lower() != "path" and not key.startswith("__") and not _SECRET.search(key)
-    }
+    return {key: value for key, value in _given(options).items() if not _SECRET.search(key)}
 
 
 _FACTS: dict[str, Callable[..., WriteFacts | None]] = {

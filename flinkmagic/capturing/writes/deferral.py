@@ -23,8 +23,14 @@ from flinkmagic.capturing.writes.listed_inputs import pruned_sources
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.sparks_errors import sparks_own, withheld_log
 from flinkmagic.capturing.writes.tables import named_table
-from flinkmagic.capturing.writes.targets import Source, Target, sources_of
-from flinkmagic.capturing.writes.writer_calls import NoCommandError, WriterCall, is_transactional, writer_field
+from flinkmagic.capturing.writes.targets import Source, Target, overlapping, sources_of
+from flinkmagic.capturing.writes.writer_calls import (
+    NoCommandError,
+    WriterCall,
+    is_transactional,
+    path_option,
+    writer_field,
+)
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.capturing import (
     HandledWriteError,
@@ -191,7 +197,7 @@ class Deferral:
         spark: Any = df.sparkSession
         try:
             command = self._command(spark, df, call)
-            facts = facts_of("" if command is None else simple_name(command), spark, df, call, command)
+            facts = None if command is None else facts_of(spark, df, call, command)
         except NoCommandError:
             if self._mode is not CaptureMode.FOREACH_BATCH:
                 raise UndeferrableWriteError(call.method, spark.version, self._session.location()) from None
@@ -212,7 +218,7 @@ class Deferral:
         write = self._deferred(df, command, facts, text, location)
         self._pending.writes.append(write)
         self._on_deferred(len(self._pending.writes))
-        if any(_overlapping(write.sources, file) for file in _files_open_for_writing()):
+        if any(overlapping(write.sources, file) for file in _files_open_for_writing()):
             # No event reports what is written through an open file.
             self._pending.deploy(location, Cause.FILE, "has a file open that is read by", write)
 
@@ -284,10 +290,7 @@ class Deferral:
         if source is not None and source.lower() == "noop":
             return ()
         places = []
-        path = call.path
-        options = writer_field(call.jwrite, "extraOptions")
-        if path is None and options is not None and options.contains("path"):
-            path = options.apply("path")
+        path = path_option(call.jwrite) if call.path is None else call.path
         if path is not None:
             places.append(self._session.resolver.target(path))
         if call.table is not None:
@@ -308,10 +311,10 @@ class Deferral:
         self, df: Any, facts: WriteFacts, sources: tuple[Source, ...], location: SourceLocation
     ) -> tuple[Source, ...] | None:
         """Refuse a write that deletes what it reads; return what it reads of its sources, if that had to be asked."""
-        if not facts.overwrites or facts.dynamic or not _overlapping(sources, facts.target):
+        if not facts.overwrites or facts.dynamic or not overlapping(sources, facts.target):
             return None
         pruned = pruned_sources(df)
-        source = _overlapping(sources if pruned is None else pruned, facts.target)
+        source = overlapping(sources if pruned is None else pruned, facts.target)
         if source is not None:
             raise OverwritesInputError(facts.label, location, str(source), "its own query")
         return pruned
@@ -349,7 +352,3 @@ def _files_open_for_writing() -> Iterator[Target]:
 def _file_clock_ms() -> int:
     """Return the time of the clock that dates files: Linux's lies some milliseconds behind."""
     return int((time.clock_gettime(_COARSE) if sys.platform == "linux" else time.time()) * 1000)
-
-
-def _overlapping(sources: tuple[Source, ...], target: Target) -> Source | None:
-    return next((source for source in sources if source.overlaps(target)), None)

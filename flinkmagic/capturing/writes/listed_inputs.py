@@ -5,21 +5,19 @@ query that filters by a partition column reads some. Spark lets such a query ove
 we (``driver/java/PrunedReads.java`` plans the query, so it is asked only where a write seems to overwrite what is
 read).
 
-If a file has changed since then, Spark reads it up to
-its old length, or reads what has taken its name: rows that the plain cell, which writes on that line, would not have
-written.
+If a file has changed since then, Spark reads it up to its old length, or reads what has taken its name: rows that the
+plain cell, which writes on that line, would not have written.
 """
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from pyspark import SparkContext
 
-from flinkmagic.capturing.driver.capture_reader import leaves_of
+from flinkmagic.capturing.driver.capture_reader import as_json, leaves_of
 from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.targets import Source, resolve_uri, sources_of_leaf
@@ -32,7 +30,7 @@ def pruned_sources(df: Any) -> tuple[Source, ...] | None:
     spark, analysed = df.sparkSession, df._jdf.queryExecution().analyzed()
     # Planned separately: when first used, the DataFrame itself is planned with what Spark's cache holds then.
     query = query_execution(spark._jvm, session_state(spark), analysed)
-    places = json.loads(CLASSES.shared_instance(SparkContext._gateway, "PrunedReads").places(query))
+    places = as_json(CLASSES.shared_instance(SparkContext._gateway, "PrunedReads").places(query))
     if places is None:
         return None
     found = dict.fromkeys(Source(path=resolve_uri(place), listed=True, flat=True) for place in places)
@@ -59,7 +57,7 @@ def check_inputs(writes: Iterable[DeferredWrite]) -> None:
         reader = reader or CLASSES.new_instance(SparkContext._gateway, "ListedInputs")
         conf = session_state(write.df.sparkSession).newHadoopConf()
         plan = write.df._jdf.queryExecution().analyzed()
-        changed = json.loads(reader.changed(plan, conf))
+        changed = as_json(reader.changed(plan, conf))
         for file in changed and _that_are_read(write, changed):
             if file["modified"] is None or file["modified"] >= write.taken_at_ms:
                 raise InputChangedError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -29,9 +30,7 @@ def jdbc_paths(url: str, table_or_query: str) -> Iterator[str]:
     schema below, so that one that is named without its schema overlaps all of that name. A query that Spark's parser
     does not understand may read any table of its database.
     """
-    database = _database(url)
-    name = _NAME.fullmatch(table_or_query)
-    tables = [_parts(name[1])] if name else _tables_of_query(table_or_query)
+    database, tables = _database(url), _tables(table_or_query)
     if tables is None:
         yield database
     for parts in tables or ():
@@ -47,9 +46,7 @@ def jdbc_reads(options: Any) -> Iterator[str]:
         Spark's ``JDBCOptions``.
     """
     url, read = options.url(), options.tableOrQuery()
-    name = _NAME.fullmatch(read)
-    names = [_parts(name[1])] if name else _tables_of_query(read) or []
-    if any(_may_be_view(options, url, parts[-1]) for parts in names):
+    if any(_may_be_view(options, url, parts[-1]) for parts in _tables(read) or ()):
         yield _database(url)
     else:
         yield from jdbc_paths(url, read)
@@ -62,27 +59,27 @@ def _may_be_view(options: Any, url: str, name: str) -> bool:
     """Return whether a database has a view with a name in any schema, or does not tell."""
     if (url, name) not in _views:
         try:
-            _views[url, name] = _has_view(options, url, name)
+            _views[url, name] = _has_view(options, name)
         except Py4JError:  # the read will meet the same error, or its driver has no such list
             return True
     return _views[url, name]
 
 
-def _has_view(options: Any, url: str, name: str) -> bool:
+def _has_view(options: Any, name: str) -> bool:
     jvm: Any = SparkContext._jvm
     gateway: Any = SparkContext._gateway
-    dialect = java_class(jvm, "org.apache.spark.sql.jdbc.JdbcDialects").get(url)
-    connection = dialect.createConnectionFactory(options).apply(-1)
-    try:
+    with jdbc_connection(jvm, options) as connection:
         kinds = gateway.new_array(jvm.java.lang.String, 2)
         kinds[0], kinds[1] = "VIEW", "MATERIALIZED VIEW"
         # A database keeps unquoted names in upper or in lower case.
-        for spelling in {name, name.upper(), name.lower()}:
-            if connection.getMetaData().getTables(None, None, spelling, kinds).next():
-                return True
-        return False
-    finally:
-        connection.close()
+        spellings = {name, name.upper(), name.lower()}
+        return any(connection.getMetaData().getTables(None, None, one, kinds).next() for one in spellings)
+
+
+def jdbc_connection(jvm: Any, options: Any) -> closing[Any]:
+    """Return a connection as Spark's ``JDBCOptions`` say, for a ``with`` statement to close."""
+    dialect = java_class(jvm, "org.apache.spark.sql.jdbc.JdbcDialects").get(options.url())
+    return closing(dialect.createConnectionFactory(options).apply(-1))
 
 
 def jdbc_path(url: str, table: str) -> str:
@@ -94,16 +91,15 @@ def _database(url: str) -> str:
     return "jdbc://" + urllib.parse.quote(re.split(r"[;?]", url, maxsplit=1)[0].lower(), safe="")
 
 
-def _parts(name: str) -> list[str]:
-    return [part.strip('"`[]') for part in re.findall(_PART, name)]
-
-
-def _tables_of_query(query: str) -> list[list[str]] | None:
-    """Return the tables that a query names; None if its database may understand more by it than we do."""
+def _tables(table_or_query: str) -> list[list[str]] | None:
+    """Return the parts of the tables' names; None if a database may understand more by a query than we do."""
+    name = _NAME.fullmatch(table_or_query)
+    if name:
+        return [[part.strip('"`[]') for part in re.findall(_PART, name[1])]]
     jvm: Any = SparkContext._jvm
     parser = scala_object(jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser")
     try:
-        nodes = nodes_of(parser.parsePlan(f"SELECT * FROM {_ansi_quotes(query)}"))
+        nodes = nodes_of(parser.parsePlan(f"SELECT * FROM {_ansi_quotes(table_or_query)}"))
     except (PySparkException, Py4JError):
         return None
     if any(node.kind == "UnresolvedTableValuedFunction" or node.is_statement for node in nodes):

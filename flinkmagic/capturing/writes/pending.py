@@ -25,7 +25,7 @@ from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, Settlement, WriteFacts
 from flinkmagic.capturing.writes.listed_inputs import pruned_sources
 from flinkmagic.capturing.writes.real_paths import Folders
-from flinkmagic.capturing.writes.targets import Source, Target
+from flinkmagic.capturing.writes.targets import Source, Target, overlapping
 from flinkmagic.errors.capturing import OverwritesInputError, PendingWriteError
 
 
@@ -244,14 +244,14 @@ class PendingWrites:
     def _lost(self, place: int, target: Target) -> Source | None:
         """Return what a pending write reads of a target that is going to be overwritten."""
         write = self.writes[place]
-        read = next((source for source in write.reads if source.overlaps(target)), None)
+        read = overlapping(write.reads, target)
         if read is None or write.pruned is not None:
             return read
         pruned = pruned_sources(write.df)
         if pruned is None:
             return read
-        self.writes[place] = write = replace(write, pruned=pruned)
-        return next((source for source in write.reads if source.overlaps(target)), None)
+        self.writes[place] = replace(write, pruned=pruned)
+        return overlapping(pruned, target)
 
 
 def check_overwrites(writes: Iterable[DeferredWrite], readers: Mapping[str, Iterable[Source]] | None = None) -> None:
@@ -279,10 +279,10 @@ def check_overwrites(writes: Iterable[DeferredWrite], readers: Mapping[str, Iter
         for reader, sources in queries:
             if write.facts.dynamic and (reader is write or _comes_before(reader, write)):
                 continue
-            for source in sources:
-                if source.overlaps(write.facts.target):
-                    who = "its own query" if reader is write else reader
-                    raise OverwritesInputError(write.facts.label, write.location, str(source), who)
+            source = overlapping(sources, write.facts.target)
+            if source is not None:
+                who = "its own query" if reader is write else reader
+                raise OverwritesInputError(write.facts.label, write.location, str(source), who)
 
 
 def _comes_before(reader: Any, write: DeferredWrite) -> bool:

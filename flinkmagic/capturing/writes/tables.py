@@ -53,10 +53,11 @@ def _session_table_paths(spark: Any, state: Any, database: str, table: str) -> t
             uri = catalog.defaultTablePath(identifier)
     except PySparkException:  # no such database: Spark is about to raise its own error
         return None, ()
-    return (None if uri is None else _resolved(jvm, uri)), also
+    return (None if uri is None else resolve_java_uri(jvm, uri)), also
 
 
-def _resolved(jvm: Any, uri: Any) -> str:
+def resolve_java_uri(jvm: Any, uri: Any) -> str:
+    """Return the path of a Java ``URI`` in the form of `resolve_uri`."""
     return resolve_uri(java_class(jvm, "org.apache.hadoop.fs.Path")(uri).toString())
 
 
@@ -73,7 +74,7 @@ def namespace_targets(spark: Any, parts: Sequence[str]) -> Iterator[Target]:
         yield Target(namespace=namespace)
         return
     folder = state.catalog().getDatabaseMetadata(names[0]).locationUri()
-    yield Target(path=_resolved(spark._jvm, folder), namespace=namespace)
+    yield Target(path=resolve_java_uri(spark._jvm, folder), namespace=namespace)
     for identifier in items(state.catalog().listTables(names[0])):
         yield table_target(spark, [SESSION_CATALOG, names[0], identifier.table()])
 

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,11 @@ class Source(Target):
         if not self.flat or self.path is None or not _lies_below(path, self.path):
             return True
         return _may_be_file_in(path, self.path)
+
+
+def overlapping(sources: Iterable[Source], target: Target) -> Source | None:
+    """Return the first source that overlaps a target; None if none does."""
+    return next((source for source in sources if source.overlaps(target)), None)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -220,10 +225,7 @@ def sources_of(jplan: Any) -> tuple[Source, ...]:
 
     Rows that come from the driver or from a checkpoint have no source here.
     """
-    found: dict[Source, None] = {}
-    for leaf in leaves_of(jplan):
-        found.update(dict.fromkeys(sources_of_leaf(leaf)))
-    return tuple(found)
+    return tuple(dict.fromkeys(source for leaf in leaves_of(jplan) for source in sources_of_leaf(leaf)))
 
 
 def sources_of_leaf(leaf: Leaf) -> Iterator[Source]:
@@ -234,7 +236,7 @@ def sources_of_leaf(leaf: Leaf) -> Iterator[Source]:
         for path in leaf.linked:
             yield Source(path=resolve_uri(path), listed=leaf.listed)
     elif leaf.kind == "LogicalRelation":
-        yield from _relation_sources(leaf.jvm_leaf())
+        yield from relation_sources(leaf.jvm_leaf())
     elif leaf.kind == "HiveTableRelation":
         yield table_of(leaf.jvm_leaf().tableMeta())
     elif leaf.kind.startswith("DataSourceV2"):
@@ -261,7 +263,8 @@ def _kept_sources(builder: Any) -> Iterator[Source]:
             yield from _root_sources(scan.relation().location().rootPaths(), listed=True)
 
 
-def _relation_sources(leaf: Any) -> Iterator[Source]:
+def relation_sources(leaf: Any) -> Iterator[Source]:
+    """Return what a relation of version 1 reads that is no relation of files without a table."""
     catalog_table = leaf.catalogTable()
     if catalog_table.isDefined():
         yield table_of(catalog_table.get())
@@ -269,9 +272,7 @@ def _relation_sources(leaf: Any) -> Iterator[Source]:
     if simple_name(relation) == "JDBCRelation":
         yield from _jdbc_sources(relation.jdbcOptions())
     elif simple_name(relation) == "HadoopFsRelation":
-        index = relation.location()
-        listed = not catalog_table.isDefined() and simple_name(index) == "InMemoryFileIndex"
-        yield from _root_sources(index.rootPaths(), listed)
+        yield from _root_sources(relation.location().rootPaths(), listed=False)
         for path in partitions_elsewhere(leaf):
             yield Source(path=resolve_uri(path))
     elif not catalog_table.isDefined():
@@ -312,19 +313,10 @@ def _jdbc_sources(options: Any) -> Iterator[Source]:
     return (Source(path=path) for path in jdbc_reads(options))
 
 
-def relation_target_v1(leaf: Any) -> Target:
-    """Return the place that a relation of version 1 represents."""
-    return _one_place(_relation_sources(leaf))
-
-
-def relation_target_v2(leaf: Any) -> Target:
+def relation_target(leaf: Any) -> Target:
     """Return the place that a relation of version 2 represents; nowhere for the source `noop`."""
-    return _one_place(_v2_sources(leaf))
-
-
-def _one_place(sources: Iterator[Source]) -> Target:
     path = table = None
-    for source in sources:
+    for source in _v2_sources(leaf):
         path, table = path or source.path, table or source.table
     return Target(path=path, table=table)
 

@@ -39,10 +39,10 @@ def path_exists(spark: Any, command: Any) -> bool:
     return bool(jpath.getFileSystem(hadoop_conf).exists(jpath))
 
 
-def path_exists_error(spark: Any, jpath: Any) -> Exception:
-    """Return the error that Spark's command raises if its path exists."""
+def refusal(spark: Any, name: str, *arguments: Any) -> Exception:
+    """Return an error with which Spark refuses a query, by the name of the method that makes it."""
     errors = scala_object(spark._jvm, "org.apache.spark.sql.errors.QueryCompilationErrors")
-    return convert_exception(errors.outputPathAlreadyExistsError(jpath))
+    return convert_exception(getattr(errors, name)(*arguments))
 
 
 def check_format(spark: Any, df: Any, file_format: Any, options: Any, partition_by: tuple[str, ...]) -> None:

@@ -163,18 +163,21 @@ def is_transactional(spark: Any, catalog: str) -> bool:
         return False
     try:
         plugin = session_state(spark).catalogManager().catalog(catalog)
-        kinds = java_class(spark._jvm, "org.apache.spark.util.Utils").classForName(
-            "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin", True, False
-        )
-    except Py4JError:  # a version without them, or no such catalog, as Spark is about to say
+    except Py4JError:  # no such catalog, as Spark is about to say
         return False
-    return bool(kinds.isInstance(plugin))
+    return "org.apache.spark.sql.connector.catalog.TransactionalCatalogPlugin" in java_types(plugin)
 
 
 def writer_field(jwrite: Any, name: str) -> Any:
     """Return a setting of a Java ``DataFrameWriter`` or ``DataFrameReader``, which lack accessors in 3.5."""
     field = declared_field(jwrite, name)
     return None if field is None else field.get(jwrite)
+
+
+def path_option(java_half: Any) -> str | None:
+    """Return the option ``path`` of a Java writer or reader; None if it has none."""
+    options = writer_field(java_half, "extraOptions")
+    return options.apply("path") if options is not None and options.contains("path") else None
 
 
 def declared_field(jobject: Any, name: str) -> Any:

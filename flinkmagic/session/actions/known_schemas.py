@@ -23,7 +23,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
-from flinkmagic.capturing.writes.writer_calls import declared_field
+from flinkmagic.capturing.writes.writer_calls import declared_field, writer_field
 from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKeys
@@ -102,12 +102,9 @@ def _name_of(call: ReadCall) -> str | None:
     except (TypeError, ValueError):  # a wrong call, whose own error tells the user, or one that reads an RDD
         return None
     jreader: Any = call.reader._jreader
-    if (
-        bound.arguments.get("schema") is not None
-        or declared_field(jreader, "userSpecifiedSchema").get(jreader).isDefined()
-    ):
+    if bound.arguments.get("schema") is not None or writer_field(jreader, "userSpecifiedSchema").isDefined():
         return None
-    options, source = (declared_field(jreader, one).get(jreader) for one in ("extraOptions", "source"))
+    options, source = (writer_field(jreader, one) for one in ("extraOptions", "source"))
     return json.dumps([call.method, given, options.toString(), str(source)])
 
 

@@ -8,6 +8,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
@@ -74,11 +75,7 @@ public class LeafReader {
 
     /** Whether all listed files lie directly in the folders that were named, or were named themselves. */
     private static boolean isFlat(InMemoryFileIndex index) {
-        HashSet named = new HashSet();
-        Iterator each = index.rootPaths().iterator();
-        while (each.hasNext()) {
-            named.add(((Path) each.next()).toUri().getPath());
-        }
+        Set<String> named = named(index);
         Iterator files = index.allFiles().iterator();
         while (files.hasNext()) {
             Path file = ((FileStatus) files.next()).getPath();
@@ -92,13 +89,11 @@ public class LeafReader {
     /** Where symbolic links among the listed files and folders lead, if that is outside the folders that were named. */
     private static void addLinked(InMemoryFileIndex index, List paths) {
         List<java.nio.file.Path> roots = new ArrayList<java.nio.file.Path>();
-        HashSet named = new HashSet();
         Iterator each = index.rootPaths().iterator();
         while (each.hasNext()) {
-            Path root = (Path) each.next();
-            named.add(local(root));
-            roots.add(real(root));
+            roots.add(real((Path) each.next()));
         }
+        Set<String> named = named(index);
         HashSet folders = new HashSet();
         Iterator files = index.allFiles().iterator();
         while (files.hasNext()) {
@@ -107,7 +102,7 @@ public class LeafReader {
                 return;
             }
             // A file that was named itself says nothing about its folder.
-            if (named.contains(local(file))) {
+            if (named.contains(file.toUri().getPath())) {
                 continue;
             }
             if (folders.add(file.getParent())) {
@@ -141,7 +136,18 @@ public class LeafReader {
         }
     }
 
-    private static List<Object> leavesOf(LogicalPlan plan) {
+    /** The paths that a reader was given, without scheme and authority. */
+    public static Set<String> named(FileIndex index) {
+        Set<String> found = new HashSet<String>();
+        Iterator each = index.rootPaths().iterator();
+        while (each.hasNext()) {
+            found.add(((Path) each.next()).toUri().getPath());
+        }
+        return found;
+    }
+
+    /** The leaves of an analysed plan and of its subqueries. */
+    public static List<Object> leavesOf(LogicalPlan plan) {
         List<Object> leaves = new ArrayList<Object>();
         addLeaves(plan, leaves);
         Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();

@@ -7,12 +7,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
@@ -23,14 +21,13 @@ import scala.collection.Iterator;
  * Compares the files that a plan's DataFrames have listed with those there now: one listing for each folder.
  */
 public class ListedInputs {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private final Map listings = new HashMap();
 
     /**
-     * The listed files of an analysed plan that are gone, or whose size or modification time differs, as JSON: for each
-     * its path and its modification time in milliseconds, or null if it is gone.
+     * The listed files of an analysed plan that are gone, or whose size or modification time differs, as deflated
+     * JSON: for each its path and its modification time in milliseconds, or null if it is gone.
      */
-    public String changed(LogicalPlan plan, Configuration conf) throws Exception {
+    public byte[] changed(LogicalPlan plan, Configuration conf) throws Exception {
         List found = new ArrayList();
         HashSet seen = new HashSet();
         for (FileStatus listed : listed(plan)) {
@@ -46,25 +43,14 @@ public class ListedInputs {
                 found.add(entry);
             }
         }
-        return JSON.writeValueAsString(found);
+        return CaptureReader.deflated(found);
     }
 
     private static List<FileStatus> listed(LogicalPlan plan) {
-        List<LogicalPlan> plans = new ArrayList<LogicalPlan>();
-        plans.add(plan);
-        Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
-        while (subqueries.hasNext()) {
-            plans.add((LogicalPlan) subqueries.next());
-        }
         List<FileStatus> found = new ArrayList<FileStatus>();
-        for (LogicalPlan each : plans) {
-            Iterator leaves = each.collectLeaves().iterator();
-            while (leaves.hasNext()) {
-                Object leaf = leaves.next();
-                if (leaf instanceof LogicalRelation
-                        && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
-                    addFiles((HadoopFsRelation) ((LogicalRelation) leaf).relation(), found);
-                }
+        for (Object leaf : LeafReader.leavesOf(plan)) {
+            if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+                addFiles((HadoopFsRelation) ((LogicalRelation) leaf).relation(), found);
             }
         }
         return found;

@@ -2,11 +2,9 @@ package flinkmagic.capturing.driver;
 
 import java.nio.file.Files;
 import java.nio.file.Paths;
-import java.util.ArrayList;
 import java.util.HashSet;
-import java.util.List;
+import java.util.Set;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -27,22 +25,20 @@ import scala.runtime.AbstractFunction1;
  * partitions that a filter excludes. Executes nothing and lists nothing.
  */
 public class PrunedReads {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     /**
-     * The folders of those files, and files that are links or were named themselves, as JSON; "null" if it cannot be
-     * told, because the query reads retained rows or has subqueries, whose plans are made when it runs.
+     * The folders of those files, and files that are links or were named themselves, as deflated JSON; null if it
+     * cannot be told, because the query reads retained rows or has subqueries, whose plans are made when it runs.
      */
-    public String places(QueryExecution query) throws Exception {
+    public byte[] places(QueryExecution query) throws Exception {
         if (!((QueryPlan) query.optimizedPlan()).subqueriesAll().isEmpty()) {
-            return "null";
+            return CaptureReader.deflated(null);
         }
         HashSet found = new HashSet();
         Iterator leaves = query.sparkPlan().collectLeaves().iterator();
         while (leaves.hasNext()) {
             Object leaf = leaves.next();
             if (leaf.getClass().getSimpleName().equals("InMemoryTableScanExec")) {
-                return "null";
+                return CaptureReader.deflated(null);
             }
             if (leaf instanceof FileSourceScanExec) {
                 FileSourceScanExec scan = (FileSourceScanExec) leaf;
@@ -51,16 +47,12 @@ public class PrunedReads {
                 }
             }
         }
-        return JSON.writeValueAsString(new ArrayList(found));
+        return CaptureReader.deflated(found);
     }
 
     /** Any version of Scala accepts a Scala list as the sequence that Spark takes. */
     private static void add(FileIndex index, scala.collection.immutable.List filters, HashSet found) {
-        HashSet named = new HashSet();
-        Iterator roots = index.rootPaths().iterator();
-        while (roots.hasNext()) {
-            named.add(((Path) roots.next()).toUri().getPath());
-        }
+        Set<String> named = LeafReader.named(index);
         scala.collection.immutable.List known =
             (scala.collection.immutable.List) ((scala.collection.Iterable) filters).filter(WITHOUT_PLANS);
         scala.collection.immutable.List none = (scala.collection.immutable.List) ((Object) Nil$.MODULE$);

@@ -11,7 +11,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import flinkmagic.jvm.Reflect;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
@@ -28,8 +27,6 @@ import scala.collection.Iterator;
  * INSERT, a query that is explained, common table expressions, subqueries, and all statements of a script.
  */
 public class SqlReader {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     private static final Set<String> STATEMENTS = new HashSet<String>(
         Arrays.asList(new String[] {"Call", "InsertIntoDir", "UnresolvedInsert", "UnresolvedExecuteImmediate"}));
     private static final Set<String> WITH_TARGET = new HashSet<String>(Arrays.asList(new String[] {
@@ -38,26 +35,19 @@ public class SqlReader {
     private static final String[] TARGETS = {"targetTable", "table"};
     private static final String[] NAMES = {"multipartIdentifier", "nameParts"};
 
-    private List<Map> facts;
-    private List<LogicalPlan> plans;
-    private Map<Object, Object> seen;
+    private final List<Map> facts = new ArrayList<Map>();
+    private final List<LogicalPlan> plans = new ArrayList<LogicalPlan>();
+    private final Map<Object, Object> seen = new IdentityHashMap<Object, Object>();
 
     /**
-     * The plans as JSON, the statement itself first. For each: its class, whether it is a statement (a command, or what
-     * becomes one), the index in this list of the statement that it belongs to (-1: none), whether it is the table that
-     * this statement changes, and the parts of its name.
+     * The plans, the statement itself first: as deflated JSON, and themselves. Of each is told: its class, whether it is
+     * a statement (a command, or what becomes one), the index in this list of the statement that it belongs to (-1:
+     * none), whether it is the table that this statement changes, and the parts of its name.
      */
-    public synchronized String read(LogicalPlan statement) throws Exception {
-        facts = new ArrayList();
-        plans = new ArrayList();
-        seen = new IdentityHashMap();
-        visit(statement, -1, false, Collections.EMPTY_SET);
-        return JSON.writeValueAsString(facts);
-    }
-
-    /** The plans of the statement that was read last. */
-    public synchronized List plans() {
-        return plans;
+    public Object[] read(LogicalPlan statement) throws Exception {
+        SqlReader found = new SqlReader();
+        found.visit(statement, -1, false, Collections.EMPTY_SET);
+        return new Object[] {CaptureReader.deflated(found.facts), found.plans.toArray()};
     }
 
     private void visit(Object part, int owner, boolean isTarget, Set common) throws Exception {
