@@ -46,16 +46,15 @@ from flinkmagic.session.line_as_job import root_error
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
+from flinkmagic.session.slot_notes import region_notes, slots_notes
 from flinkmagic.session.staleness.graph_marks import NO_MARKS
 from flinkmagic.session.stream_starts import StreamStarts, begin_stream, begin_streams
 from flinkmagic.session.summary import (
     graph_summary,
     left_out_note,
     not_run_note,
-    region_notes,
     sharing_notes,
     sink_line,
-    slots_notes,
     use_notes,
 )
 
@@ -448,11 +447,13 @@ class CompiledGraph:
             self.stream_graph, checkpointed_job_id(self.name) if has_checkpoints else None
         )
         self._compiled = build_execution_graph(self.job_graph)
-        slots, sc = self.options.slots, self.spark.sparkContext
-        cores = sc.defaultParallelism
-        self._slots_notes = region_notes(self.job_graph, min(slots or cores, cores), str(sc.master))
-        if slots is not None and not planned.streams:
-            self._slots_notes += slots_notes(self.job_graph, slots, cores)
+        slots = self.options.slots
+        cores = self.spark.sparkContext.defaultParallelism
+        is_told = slots is None or bool(planned.streams)
+        self._slots_notes = region_notes(
+            self.job_graph, min(slots or cores, cores), str(self.spark.sparkContext.master)
+        )
+        self._slots_notes += [] if slots is None or is_told else slots_notes(self.job_graph, slots, cores)
         self._views = GraphViews(self.stream_graph, self.job_graph, self._compiled)
         return planned
 
