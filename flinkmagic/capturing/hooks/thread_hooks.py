@@ -53,12 +53,12 @@ class BareThread(Hook):
 
 
 class ThreadWork(Hook):
-    """A thread pool gets a function: it runs as part of the cell."""
+    """A thread pool gets a function: it runs as part of the cell.
+
+    It is an argument by place: those by name are the function's own.
+    """
 
     def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        name = next((name for name in ("func", "fn") if name in kwargs), None)
-        if name is not None:
-            return args, {**kwargs, name: working_for(recorder, kwargs[name])}
         if len(args) < 2 or not callable(args[1]):
             return args, kwargs
         return (args[0], working_for(recorder, args[1]), *args[2:]), kwargs
@@ -74,6 +74,8 @@ class PoolWork(ThreadWork):
     def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
         if not isinstance(args[0], multiprocessing.pool.ThreadPool):
             return args, kwargs
+        if "func" in kwargs:
+            return args, {**kwargs, "func": working_for(recorder, kwargs["func"])}
         return super().arguments(recorder, args, kwargs)
 
 

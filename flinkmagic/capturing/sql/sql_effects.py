@@ -174,7 +174,7 @@ class SqlEffects:
     def _let_go(self, kind: str, plan: Any) -> None:
         """Judge ``CLEAR CACHE`` and ``UNCACHE TABLE``: pending writes may be planned over those cached rows."""
         if kind == "UncacheTable":
-            name = ".".join(f"`{part}`" for part in items(plan.table().multipartIdentifier()))
+            name = ".".join(f"`{str(part).replace('`', '``')}`" for part in items(plan.table().multipartIdentifier()))
             effects = table_cache_effects(self._captured, name)
         else:
             effects = cache_effects(self._captured)

@@ -90,6 +90,16 @@ class TestAPoolOfThreads:
         assert len(program.writes) == 1
 
 
+def test_an_argument_of_the_function_s_own_is_no_function(cell: Any) -> None:
+    cell.capture(
+        WRITE + f"{POOLS['executor']}\n    count = lambda func: spark.read.parquet(at(func)).count()\n"
+        "    found = pool.submit(count, func='x').result()",
+        deploying=True,
+    )
+    assert cell.namespace["found"] == 3
+    assert cell.deployed == ["x"]
+
+
 def test_another_process_may_touch_anything(cell: Any) -> None:
     source = WRITE + (
         "import multiprocessing\n"

@@ -298,6 +298,17 @@ def test_a_join_that_multiplies_costs_the_added_rows():
     assert found(joined(599_000)) == []
 
 
+def test_a_join_with_what_is_broadcast_multiplies_if_both_sides_have_fewer_rows():
+    def joined(broadcast):
+        above = operator("BroadcastExchangeExec", metrics={"numOutputRows": broadcast})
+        sent = vertex(task(0, 0, 0.1), id="sent", kind="broadcast", above=above)
+        join = operator("BroadcastHashJoinExec", metrics={"numOutputRows": 800_000})
+        return job(sent, vertex(*even(4, rows_in=50_000), reads="BROADCAST", of="sent", operators=(join,)))
+
+    assert found(joined(800_000)) == []
+    assert found(joined(1_000)) == ["multiplying-join"]
+
+
 def test_a_join_of_all_with_all_is_a_cross_join():
     def crossed(rows):
         above = operator("BroadcastExchangeExec", metrics={"numOutputRows": rows})

@@ -4,7 +4,8 @@ Source: Databricks' query profile and DataFlint compare a join's rows with those
 
 Threshold: three times as many rows as its stage has read, and at least 100,000 more.
 
-Counter-example: a join with a dimension has as many rows as the facts. A join without a condition is a cross join.
+Counter-example: a join with a dimension has as many rows as the facts, also if these are what is broadcast. A join
+without a condition is a cross join.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import magnitude
-from flinkmagic.session.findings.facts import JobFacts, metric
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.finding import Finding, Rule
 
 TIMES = 3
 MANY_ROWS = 100_000
 
 _JOINS = frozenset({"SortMergeJoinExec", "ShuffledHashJoinExec", "BroadcastHashJoinExec"})
+
+
+def _broadcast_rows(job: JobFacts, vertex: VertexFacts, join: OperatorFacts) -> int:
+    """Return how many rows a join has hashed that were broadcast to it: its tasks do not count them as read."""
+    sides = (one.vertex_id for one in vertex.inputs if one.partitioner == "BROADCAST" and one.reader == join.id)
+    return sum(metric(job.vertex[side].metrics_above, "numOutputRows") for side in sides if side in job.vertex)
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
@@ -28,6 +35,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             made = metric(join.metrics, "numOutputRows")
             if join.kind not in _JOINS or not made:
                 continue
+            read = max(read, _broadcast_rows(job, vertex, join))
             if read and made >= TIMES * read and made - read >= MANY_ROWS:
                 yield RULE.finding(
                     f"the join makes {magnitude(made)} rows of {magnitude(read)}: keys are repeated on both sides",
