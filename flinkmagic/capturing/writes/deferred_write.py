@@ -33,7 +33,7 @@ class WriteFacts:
     name: str
     """A name for the sink: the last part of the path, or the table's name."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Without secrets."""
+    """All of a write to files, as each may change what is in them; of others those that hold no secrets."""
     partition_by: tuple[str, ...] = ()
     """Names of the partition columns."""
     takes_folder: bool = False
