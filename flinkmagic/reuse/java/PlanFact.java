@@ -14,6 +14,9 @@ public class PlanFact {
     /** Whether all that the digest was made from can be seen in files and settings, also days later. */
     public boolean durable = true;
 
+    /** Whether Spark may choose, each time, which rows there are of several. */
+    public boolean chooses = false;
+
     /** Whether Python functions of the user's are run. */
     public boolean runsPython = false;
 
@@ -32,6 +35,7 @@ public class PlanFact {
         portable = portable && part.portable;
         durable = durable && part.durable;
         runsPython = runsPython || part.runsPython;
+        chooses = chooses || part.chooses;
         files.addAll(part.files);
         reads.addAll(part.reads);
         if (reads.size() > MOST_READS) {

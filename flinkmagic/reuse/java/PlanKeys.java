@@ -109,6 +109,12 @@ public class PlanKeys {
         "RandStr", "Shuffle", "SparkPartitionID", "Uniform", "Uuid"
     };
 
+    /** What may choose among several rows, each time that it is computed. */
+    private static final String[] CHOOSING = {
+        "CollectLimitExec", "CollectTailExec", "GlobalLimitExec", "LocalLimitExec", "MaxBy", "MinBy", "Mode",
+        "SampleExec", "TakeOrderedAndProjectExec", "WindowExec", "WindowGroupLimitExec"
+    };
+
     /** What draws by a seed. */
     private static final String[] SEEDED = {
         "Rand", "Randn", "RandStr", "Sample", "SampleExec", "Shuffle", "Uniform", "Uuid"
@@ -358,6 +364,7 @@ public class PlanKeys {
 
     private void writeArguments(Product product, StringBuilder out, PlanFact fact) throws Exception {
         out.append(product.getClass().getName()).append('(');
+        fact.chooses |= isOneOf(product, CHOOSING);
         fact.durable = fact.durable && !OF_USERS.matcher(product.getClass().getName()).matches();
         fact.durable = fact.durable && !(isOneOf(product, SEEDED) && hasDrawnSeed(product));
         if (product instanceof LogicalPlan && writeLogically((LogicalPlan) product, out, fact)) {
@@ -726,16 +733,18 @@ public class PlanKeys {
 
     /**
      * What is known of the rows of a cache if any process would put the same into it: its files are what they were before
-     * it was filled, and so are the settings; else null. Rows that depend on their order, on partitions or on a seed are
-     * this cache's own.
+     * it was filled, and so are the settings; else null. Rows that depend on their order, on partitions or on a seed, or
+     * that are some of several, are this cache's own.
      */
     private PlanFact held(CachedRDDBuilder builder) throws Exception {
         PlanFact rows = strictly(builder.cachedPlan());
         Integer number = Integer.valueOf(Digests.identity(builder));
         String now = rows.digest + " under " + settings;
-        boolean isSame = rows.reason == null && rows.portable && rows.durable;
+        boolean isSame = rows.reason == null && rows.portable && rows.durable && !rows.chooses;
         if (Reflect.field(CachedRDDBuilder.class, "_cachedColumnBuffers").get(builder) == null) {
             EMPTY_CACHES.put(number, isSame && isSettled(rows) ? now : "");
+        } else if (!builder.isCachedColumnBuffersLoaded() && !now.equals(EMPTY_CACHES.get(number))) {
+            EMPTY_CACHES.put(number, "");  // what is missing is computed under other settings
         }
         return isSame && now.equals(EMPTY_CACHES.get(number)) ? rows : null;
     }

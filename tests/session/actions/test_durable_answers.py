@@ -481,6 +481,7 @@ def test_what_is_shown_is_stored_as_text(answering, again, capsys) -> None:
         DATA + "df = df.cache()\ndf.rdd.count()\ndf.count()",  # filled by what nobody has seen
         DATA + "df = df.withColumn('i', F.monotonically_increasing_id()).cache()\ndf.count()",
         DATA + "df = df.dropDuplicates(['n']).cache()\ndf.count()",
+        DATA + "df = df.groupBy('s').count().limit(2).cache()\ndf.count()",
         DATA
         + "c = spark.sparkContext.broadcast(1)\ndf = df.select(F.udf(lambda n: n + c.value, 'long')('n').alias('n'))",
         DATA + "df = df.select(F.current_timestamp())",
