@@ -453,7 +453,7 @@ def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> 
         == "1"
     )
     bare_kernel.run("%flinkgraph off")
-    assert bare_kernel.run("c.active, c._recorder.get()").value["text/plain"] == "([], None)"
+    assert bare_kernel.run("c.active, c.recording.get()").value["text/plain"] == "([], None)"
     bare_kernel.run("%flinkgraph on")
     # py4j logs a call that is under way when the JVM dies, as its own worker that releases objects may have one.
     quiet = bare_kernel.run(
