@@ -271,6 +271,8 @@ class StageHandleFactory:
                 over=lambda rows: self._rebuilder.keptOver(relation, rows),
                 adopt=lambda earlier: self._rebuilder.adoptKept(relation, earlier),
                 appended=appended,
+                dataframes=boundary.dataframes,
+                columns=boundary.columns,
             )
         )
         return handle

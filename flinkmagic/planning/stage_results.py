@@ -15,6 +15,7 @@ from flinkmagic.planning.stage_handles import ResultKind, StageHandle
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame
 
     from flinkmagic.planning.appended_stages import AppendedRelation, AppendedShuffle
 
@@ -42,6 +43,10 @@ class StageResult:
     any stage of the job has run."""
     appended: AppendedShuffle | AppendedRelation | None = field(default=None, repr=False)
     """Of a shuffle, or a boundary: lets what earlier jobs have made be a part of it."""
+    dataframes: tuple[DataFrame, ...] = field(default=(), repr=False)
+    """Of a boundary: the user's whose rows it has."""
+    columns: frozenset[int] = frozenset()
+    """Of a boundary: the positions of their columns that it has."""
 
     @property
     def kind(self) -> ResultKind:

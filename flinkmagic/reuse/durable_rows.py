@@ -8,7 +8,9 @@
 3. Rows are stored if computing them took longer than storing and reading them takes (`LEAST_A_SECOND`), and if there is
    room for them among what saves more per byte.
 4. With the rows a note is stored that is found by the query of the DataFrame, as it is analysed: so the first action of
-   another process that reads the DataFrame asks for them. What it asks for has a key, as always.
+   another process that reads the DataFrame asks for them. Its plan may be another one than that of the process that
+   stored them, which had kept other DataFrames by then, and so may its key: the rows are taken by the note if they lie
+   in partitions, and in the order, as the plan says.
 5. Only a context whose tasks run on this machine has durable rows: others might write to another disk. The rows of a
    job that is not over (`checkpoints`) may lie in a folder that all machines share; they are written while it runs.
 """
@@ -25,6 +27,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -35,16 +38,16 @@ from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.durable_store import WRITE_S, DamagedError, DurableEntry, DurableStore
 from flinkmagic.reuse.java_classes import CLASSES
 from flinkmagic.reuse.job_rows import Kept, KeptRows
-from flinkmagic.reuse.result_keys import ResultKey
+from flinkmagic.reuse.result_keys import ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResult, retained_results
 from flinkmagic.reuse.row_files import NotStorableError, RowFiles, row_files, stored_schema
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
+    from pyspark.sql import DataFrame
 
     from flinkmagic.planning.stage_results import StageResult
-    from flinkmagic.reuse.result_keys import NoKey
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,6 +65,9 @@ _PATIENCE_S = 1800.0
 
 _MOST_TRIES = 8
 """So many times in a row a job that stores may be ended by others, before its rows are not stored."""
+
+_STORED = "stored rows"
+"""What notes are asked for, beside a DataFrame's query."""
 
 _TAG = "flinkmagic-durable"
 _PART = re.compile(r"part-(\d+)-.*\.parquet")
@@ -89,6 +95,8 @@ class _StoredRows:
     partitions: int
     kept_bytes: int
     """How many bytes they had where Spark kept them."""
+    layout: str
+    """How they lie in partitions, and in which order (`ResultKeys.layout_of`)."""
     files: tuple[_File, ...]
 
     @classmethod
@@ -96,7 +104,9 @@ class _StoredRows:
         try:
             told = json.loads(entry.content)
             files = tuple(_File(int(place), int(size), str(checksum)) for place, size, checksum in told["files"])
-            made = cls(str(told["schema"]), int(told["partitions"]), int(told["kept_bytes"]), files)
+            made = cls(
+                str(told["schema"]), int(told["partitions"]), int(told["kept_bytes"]), str(told["layout"]), files
+            )
         except (LookupError, RecursionError, TypeError, ValueError) as error:
             raise DamagedError("its description is wrong") from error
         places = {file.partition for file in files}
@@ -106,8 +116,33 @@ class _StoredRows:
 
     def content(self) -> bytes:
         files = [[file.partition, file.bytes, file.checksum] for file in self.files]
-        told = {"schema": self.schema, "partitions": self.partitions, "kept_bytes": self.kept_bytes, "files": files}
-        return json.dumps(told).encode()
+        told = {"schema": self.schema, "partitions": self.partitions, "kept_bytes": self.kept_bytes}
+        return json.dumps({**told, "layout": self.layout, "files": files}).encode()
+
+
+class _OtherLayoutError(DamagedError):
+    """The rows are not those of the plan that asks for them: damaged, if they have its key."""
+
+
+@dataclass(frozen=True)
+class _Note:
+    """What an entry says of a DataFrame (rule 4)."""
+
+    columns: frozenset[int]
+    """The positions of those that are stored."""
+    rows: str
+    """The key of the rows."""
+
+    @classmethod
+    def of(cls, entry: DurableEntry) -> _Note:
+        try:
+            told = json.loads(entry.content)
+            return cls(frozenset(map(int, told["columns"])), str(told["rows"]))
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            raise DamagedError("its description is wrong") from error
+
+    def content(self) -> bytes:
+        return json.dumps({"columns": sorted(self.columns), "rows": self.rows}).encode()
 
 
 @dataclass(frozen=True)
@@ -148,18 +183,23 @@ class DurableRows:
     def __init__(self, sc: SparkContext, store: DurableStore) -> None:
         self._sc, self._store = sc, store
         self._jobs: Any = None
+        self._with_notes: WeakSet[DataFrame] = WeakSet()
 
     # -- reading ---------------------------------------------------------------------------------------
 
-    def has(self, key: ResultKey) -> bool:
-        """Return whether there is an entry for rows with this key."""
+    def has(self, key: ResultKey, dataframes: Iterable[DataFrame], columns: frozenset[int]) -> bool:
+        """Return whether rows with this key are stored, or rows with these columns of one of the DataFrames."""
         stored_as = durable_keys(self._sc).of(key)
-        return stored_as is not None and self._store.path(stored_as).exists()
+        is_there = stored_as is not None and self._store.path(stored_as).exists()
+        return is_there or self._noted(dataframes, columns) is not None
 
     def find(self, result: StageResult, key: ResultKey, graph: str, *, for_session: bool) -> RetainedResult | None:
         """Return the rows of a boundary if they are stored; they are retained from now on as if a graph kept them."""
         stored_as = durable_keys(self._sc).of(key)
         read = self.read(stored_as, result) if stored_as is not None else None
+        if read is None:
+            noted = self._noted(result.dataframes, result.columns)
+            read = self.read(noted, result, by_note=True) if noted is not None else None
         if read is None:
             return None
         entry, kept, size = read
@@ -171,8 +211,16 @@ class DurableRows:
         retained_results(self._sc).add(found)
         return found
 
-    def read(self, stored_as: str, result: StageResult) -> tuple[DurableEntry, KeptRows, int] | None:
-        """Return an entry, its rows as those of a boundary, and how many bytes they had; None if there are none."""
+    def read(
+        self, stored_as: str, result: StageResult, *, by_note: bool = False
+    ) -> tuple[DurableEntry, KeptRows, int] | None:
+        """Return an entry, its rows as those of a boundary, and how many bytes they had; None if there are none.
+
+        Parameters
+        ----------
+        by_note : bool
+            Whether the entry is of another plan of the same query, whose rows may lie otherwise.
+        """
         session = result.handle.session
         entry = self._store.find(stored_as) if result.over is not None and session is not None else None
         if entry is None:
@@ -181,21 +229,29 @@ class DurableRows:
         try:
             schema, rows = stored_schema(result.plan.schema().json()), _StoredRows.of(entry)
             if rows.schema != schema:
-                raise DamagedError("it has other columns")
+                raise _OtherLayoutError("it has other columns")
             self._store.mark_used(entry)
             self._check(entry, rows.files)
             paths = [f"file:{self._store.files_of(entry) / file.name}" for file in rows.files]
             builder = result.over(row_files(self._sc, session).read(paths, schema, rows.partitions))
             if builder is None:
-                raise DamagedError("it has another number of partitions")
+                raise _OtherLayoutError("it has another number of partitions")
+            if by_note and (not rows.layout or self._layout(builder) != rows.layout):
+                raise _OtherLayoutError("its rows lie in partitions, or are ordered, in another way")
         except DamagedError as error:
-            self._store.drop_damaged(entry.key, error)
+            if by_note and isinstance(error, _OtherLayoutError):
+                _LOG.debug("the stored rows of %r are those of another plan: %s", entry.what, error)
+            else:
+                self._store.drop_damaged(entry.key, error)
             return None
         except (Py4JError, PySparkException, NotStorableError) as error:
             _LOG.warning("The stored rows of %r are not read: %s", entry.what, error)
             return None
         kept = KeptRows(builder, partial(builder.clearCache, False), partial(self._are_there, entry, rows.files))
         return entry, kept, rows.kept_bytes
+
+    def _layout(self, builder: JavaObject) -> str:
+        return ResultKeys(self._sc).layout_of(builder.cachedPlan())
 
     def drop_if_damaged(self, result: RetainedResult) -> None:
         """Remove rows that were found, and are no longer as they were written, after what has read them has failed."""
@@ -228,21 +284,31 @@ class DurableRows:
         folder = self._store.files_of(entry)
         return all(_size(folder / file.name) == file.bytes for file in files)
 
-    def warm_up(self, session: JavaObject) -> None:
-        """Plan to read some rows, if any are stored, so that Spark has loaded what reading takes. No job is started.
+    def rehearse(self, session: JavaObject) -> None:
+        """Read the rows of a partition, if any are stored, so that Spark has loaded what reading takes.
+
+        It takes a small job, which gives way to others: what it has loaded by then need not be loaded again.
 
         Raises
         ------
         Py4JError, PySparkException
-            If Spark cannot read them.
+            If Spark cannot read them, or another job has begun.
         """
         key = self._store.key_with_files()
         entry = self._store.find(key) if key is not None else None
         if entry is None:
             return
-        rows = _StoredRows.of(entry)
-        paths = [f"file:{self._store.files_of(entry) / file.name}" for file in rows.files]
-        row_files(self._sc, session).read(paths, rows.schema, rows.partitions)
+        stored, jobs = _StoredRows.of(entry), self._background_jobs()
+        file = min(stored.files, key=lambda file: file.bytes, default=None)
+        if file is None or not jobs.awaitQuiet(0, 0):
+            return
+        jobs.begin("flinkmagic makes the session ready")
+        try:
+            files = row_files(self._sc, session)
+            path = f"file:{self._store.files_of(entry) / file.name}"
+            files.rehearse(files.read([path], stored.schema, stored.partitions), stored.schema)
+        finally:
+            jobs.end()
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -314,7 +380,8 @@ class DurableRows:
             if stored is None:
                 self._store.drop_files(folder.name)
                 return None
-            content = _StoredRows(schema, int(rows.getNumPartitions()), size, tuple(stored)).content()
+            layout = self._layout(kept.plan.cacheBuilder())
+            content = _StoredRows(schema, int(rows.getNumPartitions()), size, layout, tuple(stored)).content()
             name = self._store.end_files(folder, entry.key)
         except BaseException:
             self._store.drop_files(folder.name)
@@ -356,18 +423,12 @@ class DurableRows:
         """Whether rows of any DataFrame are stored."""
         return self._store.key_with_files() is not None
 
-    def note_later(self, query: ResultKey | NoKey, columns: Iterable[int], result: RetainedResult) -> None:
-        """Let later processes know which columns of a DataFrame are stored, once they are (rule 4).
-
-        Parameters
-        ----------
-        query : ResultKey or NoKey
-            That of the DataFrame's query, as `ResultKeys.of_answer` makes it.
-        """
-        noted_as = self._key_of(query)
+    def note_later(self, df: DataFrame, columns: frozenset[int], result: RetainedResult) -> None:
+        """Let later processes know which columns of a DataFrame are stored, once they are (rule 4)."""
+        noted_as = self._noted_as(df)
         if noted_as is None or not result.durable_key:
             return
-        content = json.dumps({"columns": sorted(columns), "rows": result.durable_key}).encode()
+        content = _Note(columns, result.durable_key).content()
 
         def make() -> DurableEntry | None:
             if result.stored_at is None:
@@ -376,25 +437,39 @@ class DurableRows:
 
         self._store.store_later(make, result.seconds, may_wait=True)
 
-    def columns_of(self, query: ResultKey | NoKey) -> frozenset[int] | None:
+    def columns_of(self, df: DataFrame) -> frozenset[int] | None:
         """Return the positions of the columns of a DataFrame that are stored; None if no rows of it are."""
-        noted_as = self._key_of(query)
+        note = self._note_on(df)
+        if note is not None:
+            self._with_notes.add(df)
+        return note.columns if note is not None else None
+
+    def _noted(self, dataframes: Iterable[DataFrame], columns: frozenset[int]) -> str | None:
+        """Return the key of rows that have these columns of a DataFrame of which `columns_of` told."""
+        for df in dataframes:
+            note = self._note_on(df) if df in self._with_notes else None
+            if note is not None and note.columns >= columns:
+                return note.rows
+        return None
+
+    def _note_on(self, df: DataFrame) -> _Note | None:
+        noted_as = self._noted_as(df)
         entry = self._store.find(noted_as) if noted_as is not None else None
         if entry is None:
             return None
         try:
-            told = json.loads(entry.content)
-            columns, rows = frozenset(map(int, told["columns"])), self._store.path(str(told["rows"]))
-        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            note = _Note.of(entry)
+        except DamagedError as error:
             self._store.drop_damaged(entry.key, error)
             return None
-        if not rows.exists():
+        if not self._store.path(note.rows).exists():
             self._store.drop(entry.key)
             return None
-        return columns
+        return note
 
-    def _key_of(self, query: ResultKey | NoKey) -> str | None:
-        """Return the key of the note on a DataFrame."""
+    def _noted_as(self, df: DataFrame) -> str | None:
+        """Return the key of the note on a DataFrame; None if its query has none."""
+        query = ResultKeys(self._sc).of_answer(df._jdf.queryExecution(), _STORED)
         return durable_keys(self._sc).of(query) if isinstance(query, ResultKey) else None
 
 

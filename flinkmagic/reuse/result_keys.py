@@ -85,7 +85,8 @@ class ResultKey:
     settings: str = ""
     """Equal under equal settings, which are part of the digest."""
     is_durable: bool = False
-    """Whether it is portable, and all that it was made from can be seen, however much later (`durable_keys`)."""
+    """Whether all that it was made from can be seen in any process, however much later (`durable_keys`); also if the
+    rows are in one of the orders that plain Spark may give."""
     runs_python: bool = False
     """Whether Python functions are run."""
 
@@ -257,6 +258,10 @@ class ResultKeys:
     def of_read(self, query_execution: JavaObject) -> ResultKey | NoKey:
         """Return the key of what a query that only reads files reads, cached or not."""
         return self._key(self._keys.keyOfRead, query_execution.analyzed(), query_execution)
+
+    def layout_of(self, plan: JavaObject) -> str:
+        """Return a digest of how a plan's rows lie in partitions, and in which order; empty if there is none."""
+        return str(self._keys.layoutOf(plan))
 
     def changed_file(self, files: tuple[int, ...]) -> str:
         """Return the first file that is no longer what a key's plans listed (`ResultKey.files`); empty if all are."""

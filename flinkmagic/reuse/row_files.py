@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.jvm.java import dataset_class, query_execution, scala_seq
+from flinkmagic.jvm.java import dataset_class, java_class, option, query_execution, scala_object, scala_seq
 from flinkmagic.reuse.java_classes import CLASSES
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ _LONG_DIGITS = 18
 """Decimals of so many digits are integers in rows (`Decimal.MAX_LONG_DIGITS`)."""
 _MONTHS = re.compile(r"interval (?:year|month)(?: to month)?")
 _MICROSECONDS = re.compile(r"interval (?:day|hour|minute|second)(?: to (?:hour|minute|second))?")
+
+_REHEARSED = 4096
+"""How many rows are read to be ready for others: a batch of Spark's reader."""
 
 
 class NotStorableError(Exception):
@@ -161,6 +164,19 @@ class RowFiles:
         read = reader.parquet(scala_seq(jvm, list(paths)))
         planned = query_execution(jvm, self._session.sessionState(), read.queryExecution().analyzed())
         return self._java.byNumber(planned.executedPlan(), partitions)
+
+    def rehearse(self, rows: JavaObject, schema: str) -> None:
+        """Keep some rows that are read, count them by a job, and drop them: a JVM's first such job takes seconds."""
+        jvm: Any = self._sc._jvm
+        columns = self._session.parseDataType(schema)
+        frame = self._session.internalCreateDataFrame(rows, columns, False).limit(_REHEARSED)
+        level = java_class(jvm, "org.apache.spark.storage.StorageLevel").MEMORY_ONLY()
+        relations = scala_object(jvm, "org.apache.spark.sql.execution.columnar.InMemoryRelation")
+        relation = relations.apply(level, frame.queryExecution(), option(jvm, None))
+        try:
+            dataset_class(jvm).ofRows(self._session, relation).where("c0 IS NOT NULL").count()
+        finally:
+            relation.cacheBuilder().clearCache(False)
 
 
 @kept_for_context

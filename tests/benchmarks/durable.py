@@ -27,6 +27,7 @@ import math
 import shutil
 import statistics
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,8 +40,9 @@ from tests.session.actions import test_durable_rows as rows
 PARTS = ("restarts", "hits", "changes", "kills")
 KILLS = 50
 
-PAUSE = "import time\ntime.sleep({})"
-"""What a user leaves at least before a kernel is restarted, and before its first cell."""
+STORED = "--durable stored"
+PAUSE_S = 4.0
+"""How long a user looks at the cell that starts the session, or reads the next one, before its first action."""
 SMALL = (
     "small = spark.range(0, 6_000, 1, 2).selectExpr('id', 'id * 3 AS m').orderBy('m')",
     "small.collect()[-1]",
@@ -63,13 +65,21 @@ def seconds(cells: list[NotedCell]) -> float:
 
 
 def run(
-    data: Path, cells: tuple[str, ...], memory: str, folder: Path, *, durable: str, pause_s: float = 2.0
+    data: Path,
+    cells: tuple[str, ...],
+    memory: str,
+    folder: Path,
+    *,
+    durable: str,
+    before_s: float = 0.0,
+    after_s: float = 2.0,
 ) -> list[NotedCell]:
-    """Run cells in a kernel in a folder; only its data and what it has stored stay there."""
+    """Run cells in a kernel in a folder, with pauses around them; only its data and what it has stored stay there."""
     folder.mkdir(exist_ok=True)
     with NotebookKernel(data, on=True, memory=memory, durable=durable, folder=folder) as kernel:
+        time.sleep(before_s)
         done = kernel.run(cells)
-        kernel.run((PAUSE.format(pause_s),))
+        time.sleep(after_s)
     for path in folder.iterdir():
         if path.name not in ("data", "stored"):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -80,8 +90,8 @@ def restarts(data: Path, notebook: Notebook, memory: str) -> tuple[float, float,
     """Return the ratios of a restart and of the first run, and how many outputs differ."""
     folder = data.parent / notebook.name
     plain = run(data, notebook.cells, memory, folder, durable="")
-    first = run(data, notebook.cells, memory, folder, durable="--durable stored")
-    again = run(data, notebook.cells, memory, folder, durable="--durable stored")
+    first = run(data, notebook.cells, memory, folder, durable=STORED)
+    again = run(data, notebook.cells, memory, folder, durable=STORED)
     shutil.rmtree(folder)
     differ = [
         number
@@ -127,12 +137,12 @@ def hits(data: Path, memory: str) -> dict[str, float]:
         *((f"hit_{size}_ms", wide_rows(size), *LARGE[1:]) for size in (10, 100)),
     ):
         folder = data.parent / name
-        run(data, (first, *actions), memory, folder, durable="--durable stored", pause_s=10)
+        run(data, (first, *actions), memory, folder, durable=STORED, after_s=10)
         found = []
         for chance in range(3):
             # Another question each time: its answer is not known, the rows are.
             last = actions[0] if name == "hit_ms" else NEXT.format(chance=chance)
-            found.append(run(data, (PAUSE.format(2), first, last), memory, folder, durable="--durable stored")[-1])
+            found.append(run(data, (first, last), memory, folder, durable=STORED, before_s=PAUSE_S)[-1])
         if not all("another kernel" in cell.shown for cell in found):
             raise RuntimeError(f"{name}: nothing was stored: {[cell.shown for cell in found]}")
         told[name] = round(1000 * statistics.median(cell.seconds for cell in found), 1)

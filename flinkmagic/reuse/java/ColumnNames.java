@@ -40,6 +40,14 @@ public class ColumnNames {
         nameInputs();
     }
 
+    /** For what is said of the rows of a plan. */
+    public static ColumnNames ofRows(QueryPlan plan, IdentityHashMap places) {
+        ColumnNames names = new ColumnNames(plan, places);
+        names.ids.clear();
+        names.nameAll(plan.output(), 0);
+        return names;
+    }
+
     /** What represents an expression id in the operator. */
     public String nameOf(ExprId expressionId) {
         Long id = Long.valueOf(expressionId.id());

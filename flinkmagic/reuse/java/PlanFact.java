@@ -17,6 +17,9 @@ public class PlanFact {
     /** Whether Spark may choose, each time, which rows there are of several. */
     public boolean chooses = false;
 
+    /** Whether its values depend on the order of rows: plain Spark may give each of several orders. */
+    public boolean byOrder = false;
+
     /** Whether Python functions of the user's are run. */
     public boolean runsPython = false;
 
@@ -36,6 +39,7 @@ public class PlanFact {
         durable = durable && part.durable;
         runsPython = runsPython || part.runsPython;
         chooses = chooses || part.chooses;
+        byOrder = byOrder || part.byOrder;
         files.addAll(part.files);
         reads.addAll(part.reads);
         if (reads.size() > MOST_READS) {

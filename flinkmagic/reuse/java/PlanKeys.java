@@ -251,7 +251,9 @@ public class PlanKeys {
     private Map answer(PlanFact fact) {
         Map answer = new LinkedHashMap();
         answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
-        answer.put("portable", Boolean.valueOf(fact.portable));
+        // Writes that follow from one order are not to be mixed with those that follow from another one. What is read may
+        // be: plain Spark may order rows anew for each action.
+        answer.put("portable", Boolean.valueOf(fact.portable && (ofAnswer || !fact.byOrder)));
         answer.put("durable", Boolean.valueOf(fact.portable && fact.durable));
         answer.put("python", Boolean.valueOf(fact.runsPython));
         answer.put("files", new ArrayList(fact.files));
@@ -318,6 +320,23 @@ public class PlanKeys {
         } finally {
             settings = null;
         }
+    }
+
+    /**
+     * How the rows of a plan lie in partitions, and in which order, by the places of its columns. Plans of one query may
+     * differ in it.
+     *
+     * @return a digest; empty if there is none
+     */
+    public String layoutOf(SparkPlan plan) throws Exception {
+        rules(false, false);
+        columns = ColumnNames.ofRows(plan, places);
+        PlanFact fact = new PlanFact();
+        StringBuilder text = new StringBuilder();
+        write(plan.outputPartitioning(), text, fact);
+        write(plan.outputOrdering(), text, fact);
+        columns = null;
+        return fact.reason == null ? Digests.sha(text.toString().getBytes("UTF-8")) : "";
     }
 
     /** What PySpark ships of such a function. */
@@ -472,8 +491,7 @@ public class PlanKeys {
             fact.merge(part);
             out.append("plan ").append(part.digest);
         } else if (value instanceof Expression && isOneOf(value, BY_ORDER)) {
-            // Plain Spark may give each of several orders: these rows are one that it gave.
-            fact.portable = fact.portable && ofAnswer;
+            fact.byOrder = true;
             writeStructure(value, out, fact);
         } else if (value instanceof Expression && !isDeterministic((Expression) value)) {
             fact.refuse(Digests.shortened(((Expression) value).sql()) + " is nondeterministic");
@@ -740,7 +758,7 @@ public class PlanKeys {
         PlanFact rows = strictly(builder.cachedPlan());
         Integer number = Integer.valueOf(Digests.identity(builder));
         String now = rows.digest + " under " + settings;
-        boolean isSame = rows.reason == null && rows.portable && rows.durable && !rows.chooses;
+        boolean isSame = rows.reason == null && rows.portable && rows.durable && !rows.chooses && !rows.byOrder;
         if (Reflect.field(CachedRDDBuilder.class, "_cachedColumnBuffers").get(builder) == null) {
             EMPTY_CACHES.put(number, isSame && isSettled(rows) ? now : "");
         } else if (!builder.isCachedColumnBuffersLoaded() && !now.equals(EMPTY_CACHES.get(number))) {

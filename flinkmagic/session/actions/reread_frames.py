@@ -49,9 +49,6 @@ Seen on 4.3.0 with two or three cores: in JVMs that had just started, and for se
 _MOST = 50
 """At most so many DataFrames are looked for in a query, the last read first."""
 
-_STORED = "stored rows"
-"""What notes on stored rows are asked for, beside a DataFrame's query."""
-
 _MOST_ASKED = 8
 """At most so many actions that asked for a few columns of a DataFrame are remembered."""
 
@@ -87,12 +84,11 @@ class RereadFrames:
         """Look for stored rows of a DataFrame, and of those that it is made from (rule 8)."""
         if durable is None or not durable.are_any:
             return
-        keys = ResultKeys(df.sparkSession.sparkContext)
         for one in _read_by(program, df):
             if one in self._recalled or one in self._never or self._kept.get(one) is not None:
                 continue
             self._recalled.add(one)
-            columns = durable.columns_of(keys.of_answer(one._jdf.queryExecution(), _STORED))
+            columns = durable.columns_of(one)
             if columns is not None:
                 self._put(one, columns)
 
@@ -181,11 +177,9 @@ class RereadFrames:
         """Let later processes know of rows that were just kept, and are going to be stored."""
         kept = [df for df in boundary.dataframes if df in self._keys and self._kept.get(df) is None]
         for df in kept[:1]:
-            sc = df.sparkSession.sparkContext
-            result = retained_results(sc).find("", self._keys[df].digest, of_session=True)
+            result = retained_results(df.sparkSession.sparkContext).find("", self._keys[df].digest, of_session=True)
             if result is not None and result.durable_key:
-                query = ResultKeys(sc).of_answer(df._jdf.queryExecution(), _STORED)
-                durable.note_later(query, boundary.columns, result)
+                durable.note_later(df, boundary.columns, result)
 
     def leave_to_spark(self, spark: SparkSession) -> None:
         """Release the rows of DataFrames that the user has cached since (rule 6)."""
@@ -235,7 +229,8 @@ class RereadFrames:
                 is_revised |= not any(self._may_stake(df) or self._kept.get(df) for df in boundary.dataframes)
             if any((self._kept.get(df) or frozenset()) >= boundary.columns for df in boundary.dataframes):
                 is_gone = store.find("", key.digest, of_session=True) is None
-                is_gone = is_gone and not (durable is not None and durable.has(key))
+                if is_gone and durable is not None:
+                    is_gone = not durable.has(key, boundary.dataframes, boundary.columns)
                 is_revised |= is_gone
                 if is_gone:
                     if former:  # else it is another process that had kept them

@@ -138,7 +138,7 @@ def _make_store_ready(spark: SparkSession, store: DurableStore, before: threadin
         durable_keys(spark.sparkContext)
         rows = durable_rows(spark.sparkContext, store)
         if rows is not None:
-            rows.warm_up(spark._jsparkSession)
+            rows.rehearse(spark._jsparkSession)
     except (DamagedError, DriverClassesRefusedError, OSError, Py4JError, PySparkException) as error:
         _LOG.debug("stored results are not made ready: %s", error)
 

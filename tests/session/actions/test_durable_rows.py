@@ -116,7 +116,7 @@ def test_files_are_the_users_alone_and_hold_a_partition_each(kernel) -> None:
     assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
 
 
-def test_reading_is_made_ready_without_a_job_once_for_a_store(kernel, monkeypatch) -> None:
+def test_reading_is_made_ready_by_a_small_job_once_for_a_store(kernel, monkeypatch) -> None:
     kernel.keep()
     kernel.begin()
     planned = []
@@ -129,12 +129,34 @@ def test_reading_is_made_ready_without_a_job_once_for_a_store(kernel, monkeypatc
     monkeypatch.setattr(row_files.RowFiles, "read", reading)
     spark, options = kernel.session.spark, JobOptions(durable=kernel.store.folder)
     jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
+    held = set(spark.sparkContext._jsc.getPersistentRDDs())
     warming = warm_up(spark, options)
     warming.join(60)
     assert warm_up(spark, options) is warming
     assert warm_up(spark) is not warming
     assert [rows.getNumPartitions() for rows in planned] == [json.loads(kernel.entries()[0].content)["partitions"]]
-    assert spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs() == jobs
+    assert spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs() == jobs + 1
+    assert set(spark.sparkContext._jsc.getPersistentRDDs()) == held
+    assert spark.sparkContext.getLocalProperty("spark.job.description") is None
+
+
+def test_reading_is_not_made_ready_while_a_job_runs(kernel, monkeypatch) -> None:
+    kernel.keep()
+    kernel.begin()
+    sc = kernel.session.spark.sparkContext
+    rehearsed = []
+    monkeypatch.setattr(row_files.RowFiles, "rehearse", lambda *given: rehearsed.append(given))
+    others = sc.parallelize([1], 1).map(lambda one: time.sleep(3))
+    busy = threading.Thread(target=others.count)
+    busy.start()
+    while not sc.statusTracker().getActiveJobsIds():
+        time.sleep(0.02)
+    rows = durable_rows.durable_rows(sc, kernel.store)
+    rows.rehearse(kernel.session.spark._jsparkSession)
+    assert rehearsed == []
+    busy.join()
+    rows.rehearse(kernel.session.spark._jsparkSession)
+    assert len(rehearsed) == 1
 
 
 @pytest.mark.long
@@ -241,6 +263,51 @@ def test_an_error_of_the_users_leaves_stored_rows_in_use(kernel) -> None:
         kernel.session.cell("late.select(F.udf(lambda k: 1 // (k - k), 'long')('k')).collect()")
     assert kernel.session.report.note == ""
     assert kernel.cell(NEXT) == (kernel.plain(NEXT), True, "")
+
+
+# -- another plan of the same query ------------------------------------------------------------------------
+
+BASE = "base = spark.read.parquet(path).selectExpr('id', 'id % 10 AS k', 'id * 2 AS m').repartition(2, 'id')\n"
+OVER_BASE = BASE + "late = base.groupBy('k').agg(F.sum('id').alias('total'), F.max('id').alias('top'))"
+
+
+def keep_over_kept(kernel):
+    """Keep rows that are made from kept ones, which are then gone; return the entry of the former."""
+    reads = [f"base.groupBy(F.expr('{column} % 5')).count().collect()" for column in ("m", "id", "m + id")]
+    kernel.keep(OVER_BASE, (*reads, *KEPT))
+    late, base = sorted(kernel.entries(), key=lambda entry: json.loads(entry.content)["kept_bytes"])
+    kernel.store.drop(base.key)
+    return late
+
+
+def test_rows_are_found_although_their_plan_read_kept_ones(kernel) -> None:
+    entry = keep_over_kept(kernel)
+    kernel.begin(OVER_BASE)
+    assert kernel.cell(NEXT) == (kernel.plain(NEXT), True, "")
+    (found,) = (one for one in retained(kernel.session.spark) if one.is_from_store)
+    assert found.durable_key == entry.key
+    assert kernel.cell(KEPT[0]) == (kernel.plain(KEPT[0]), True, "")
+
+
+@pytest.mark.matrix(3)
+@pytest.mark.parametrize("change", [{"layout": "another one"}, {"layout": ""}, {"partitions": 77}])
+def test_rows_that_lie_otherwise_than_planned_are_not_taken_by_their_query(kernel, capsys, change) -> None:
+    entry = keep_over_kept(kernel)
+    content = json.dumps({**json.loads(entry.content), **change}).encode()
+    assert kernel.store.store(replace(entry, content=content))
+    kernel.begin(OVER_BASE)
+    assert kernel.cell(NEXT)[:2] == (kernel.plain(NEXT), False)
+    assert capsys.readouterr().err == ""
+
+
+def test_rows_that_depend_on_their_order_are_those_that_were_kept(kernel) -> None:
+    made = "late = spark.read.parquet(path).selectExpr('id % 10 AS k', 'id AS total', 'id AS top')"
+    made += ".dropDuplicates(['k'])"
+    kernel.keep(made)
+    kernel.begin(made)
+    rows, is_found, _ = kernel.cell("late.where('k >= 0').collect()")
+    assert (len(rows), is_found) == (10, True)
+    assert rows == kernel.plain("late.collect()")  # a file's rows are read in their order here
 
 
 # -- what consumers are planned on -------------------------------------------------------------------------
