@@ -61,5 +61,13 @@ VERDICTS: dict[tuple[str, str, str], Verdict] = {
         "python-functions",
         'banded = lines.withColumn("band", band("unit_price", "quantity"))',
     ): Verdict(False, "four bands: F.when makes the same"),
+    ("articles_text", "python-functions", 'stems = content.withColumn("stem", stem_udf("word"))'): Verdict(
+        False, "F.regexp_replace makes the same, but for words that are an ending"
+    ),
+    (
+        "taxi_trips",
+        "python-functions",
+        'clean.withColumn("part", time_of_day("pickup_hour")).groupBy("part").agg(',
+    ): Verdict(False, "four parts of the day: F.when makes the same"),
 }
 """By the notebook or the query, the rule, and the code of the line."""

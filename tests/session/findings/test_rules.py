@@ -148,19 +148,31 @@ def test_a_handful_of_rows_is_not_spread_unless_python_works_on_them():
         own = operator(kind, metrics={"numOutputRows": rows})
         return found(job(vertex(task(0, 0, 3, rows_in=67, bytes_in=size), operators=(own,))))
 
-    assert few(9_999) == []
-    assert few(10_000) == ["too-few-tasks"]
-    assert few(9_999, size=MIB) == ["too-few-tasks"]
+    assert few(49_999) == []
+    assert few(50_000) == ["too-few-tasks"]
+    assert few(49_999, size=MIB) == ["too-few-tasks"]
     assert few(67, kind="MapInPandasExec") == ["too-few-tasks"]
     assert found(job(vertex(task(0, 0, 3, rows_in=0, bytes_in=0), operators=(operator("MapPartitionsRDD"),)))) == [
         "too-few-tasks"
     ]
 
 
+def test_a_small_file_whose_reading_is_short_is_not_spread_unless_python_works_on_it():
+    def read(size, seconds, kind="HashAggregateExec"):
+        operators = (operator("FileSourceScanExec", metrics={"filesSize": size}), operator(kind))
+        return found(job(vertex(task(0, 0, seconds, rows_in=200_000, bytes_in=size), operators=operators)))
+
+    assert read(8 * MIB - 1, 1.9) == []
+    assert read(8 * MIB - 1, 2.0) == ["too-few-tasks"]
+    assert read(8 * MIB, 0.6) == ["too-few-tasks"]
+    assert read(MIB, 0.6, kind="MapInPandasExec") == ["too-few-tasks"]
+    assert read(0, 0.6) == ["too-few-tasks"]
+
+
 def test_garbage_is_no_work_that_more_tasks_would_share():
     scan = operator("FileSourceScanExec", metrics={"filesSize": 4000})
-    assert found(job(vertex(task(0, 0, 0.8, gc_ms=79), operators=(scan,)))) == ["too-few-tasks"]
-    assert found(job(vertex(task(0, 0, 0.8, gc_ms=301), operators=(scan,)))) == []
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=79, bytes_in=0), operators=(scan,)))) == ["too-few-tasks"]
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=301, bytes_in=0), operators=(scan,)))) == []
 
 
 def test_one_partition_is_the_window_s_or_the_coalesce_s():

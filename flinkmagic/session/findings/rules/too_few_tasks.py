@@ -2,10 +2,11 @@
 
 Source: Sparklens' "lack of tasks"; DataFlint's alert on wasted cores.
 
-Threshold: fewer tasks than slots, which ran for half a second or more without garbage collection; what counts is the
-time for which the other slots had no task of the job.
+Threshold: fewer tasks than slots, which ran for half a second or more without garbage collection, for two seconds if
+they read less than 8 MiB; what counts is the time for which the other slots had no task of the job.
 
-Counter-example: a small input beside which other stages use the slots.
+Counter-example: a small input beside which other stages use the slots; a CSV file of 2 MB, whose first reading takes as
+long in four tasks.
 """
 
 from __future__ import annotations
