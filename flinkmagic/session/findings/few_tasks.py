@@ -12,9 +12,10 @@ SOME_BYTES = 1 << 20
 functions may work long on a row."""
 MANY_BYTES = 8 << 20
 LONG_MS = 2000.0
-"""A stage that reads fewer bytes, but some, is worth spreading if it took so long: the first reading of CSV or JSON takes
-a second, and none of it is saved by more tasks (seen with files of 2 to 3 MB, later: 0.24 to 0.71 s in one task, in four
-0.29 to 0.80)."""
+"""A stage that reads fewer bytes, but some, is worth spreading if it took so long: the first reading of CSV or JSON
+takes a second, and none of it is saved by more tasks. Seen with files of 2 to 3 MB, when Spark had read others: 0.24 to
+0.71 s in one task, 0.29 to 0.80 in four.
+"""
 MOSTLY = 0.5
 """The slots without a task of the stage must have idled for this part of its time: else other stages use them."""
 

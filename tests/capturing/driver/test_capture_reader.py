@@ -11,6 +11,7 @@ from flinkmagic.capturing.driver import capture_reader
 from flinkmagic.jvm.java import session_state
 
 
+@pytest.mark.long
 def test_the_ids_of_a_querys_columns_are_those_of_sparks_attributes(cell: Any) -> None:
     df = cell.spark.range(3).selectExpr("id", "id + 1 AS next", "'a' AS `odd name`")
     execution = df._jdf.queryExecution()

@@ -140,6 +140,7 @@ def test_reading_is_made_ready_by_a_small_job_once_for_a_store(kernel, monkeypat
     assert spark.sparkContext.getLocalProperty("spark.job.description") is None
 
 
+@pytest.mark.long
 def test_reading_is_not_made_ready_while_a_job_runs(kernel, monkeypatch) -> None:
     kernel.keep()
     kernel.begin()
@@ -289,7 +290,7 @@ def test_rows_are_found_although_their_plan_read_kept_ones(kernel) -> None:
     assert kernel.cell(KEPT[0]) == (kernel.plain(KEPT[0]), True, "")
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.long
 @pytest.mark.parametrize("change", [{"layout": "another one"}, {"layout": ""}, {"partitions": 77}])
 def test_rows_that_lie_otherwise_than_planned_are_not_taken_by_their_query(kernel, capsys, change) -> None:
     entry = keep_over_kept(kernel)

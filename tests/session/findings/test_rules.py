@@ -171,8 +171,8 @@ def test_a_small_file_whose_reading_is_short_is_not_spread_unless_python_works_o
 
 def test_garbage_is_no_work_that_more_tasks_would_share():
     scan = operator("FileSourceScanExec", metrics={"filesSize": 4000})
-    assert found(job(vertex(task(0, 0, 0.8, gc_ms=79, bytes_in=0), operators=(scan,)))) == ["too-few-tasks"]
-    assert found(job(vertex(task(0, 0, 0.8, gc_ms=301, bytes_in=0), operators=(scan,)))) == []
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=79, bytes_in=9 * MIB), operators=(scan,)))) == ["too-few-tasks"]
+    assert found(job(vertex(task(0, 0, 0.8, gc_ms=301, bytes_in=9 * MIB), operators=(scan,)))) == []
 
 
 def test_one_partition_is_the_window_s_or_the_coalesce_s():
