@@ -182,7 +182,7 @@ class DurableRows:
 
     def __init__(self, sc: SparkContext, store: DurableStore) -> None:
         self._sc, self._store = sc, store
-        self._jobs: Any = None
+        self._jobs: dict[str, Any] = {}
         self._with_notes: WeakSet[DataFrame] = WeakSet()
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -284,10 +284,15 @@ class DurableRows:
         folder = self._store.files_of(entry)
         return all(_size(folder / file.name) == file.bytes for file in files)
 
-    def rehearse(self, session: JavaObject) -> None:
-        """Read the rows of a partition, if any are stored, so that Spark has loaded what reading takes.
+    def rehearse(self, session: JavaObject, description: str) -> None:
+        """Read some rows, if any are stored, so that Spark has loaded what reading takes.
 
         It takes a small job, which gives way to others: what it has loaded by then need not be loaded again.
+
+        Parameters
+        ----------
+        description : str
+            What Spark's UI says of the job.
 
         Raises
         ------
@@ -298,15 +303,17 @@ class DurableRows:
         entry = self._store.find(key) if key is not None else None
         if entry is None:
             return
-        stored, jobs = _StoredRows.of(entry), self._background_jobs()
+        stored = _StoredRows.of(entry)
         file = min(stored.files, key=lambda file: file.bytes, default=None)
+        jobs = self._background_jobs("flinkmagic-rehearsal")  # apart from those that store: each ends for the other
         if file is None or not jobs.awaitQuiet(0, 0):
             return
-        jobs.begin("flinkmagic makes the session ready")
+        jobs.begin(description)
         try:
             files = row_files(self._sc, session)
             path = f"file:{self._store.files_of(entry) / file.name}"
-            files.rehearse(files.read([path], stored.schema, stored.partitions), stored.schema)
+            rows = files.read([path], stored.schema, stored.partitions)
+            files.rehearse(files.some(rows, file.partition, 1), stored.schema)
         finally:
             jobs.end()
 
@@ -391,7 +398,7 @@ class DurableRows:
     def _write_in_time(self, rows: _Rows, folder: Path) -> list[_File] | None:
         """Write all partitions, some at a time, while no other job runs (rule 2); None if others always do."""
         stored: list[_File] = []
-        jobs, at_a_time = self._background_jobs(), max(1, self._sc.defaultParallelism // 2)
+        jobs, at_a_time = self._background_jobs(_TAG), max(1, self._sc.defaultParallelism // 2)
         first = tries = 0
         while first < rows.partitions:
             if tries == _MOST_TRIES or not jobs.awaitQuiet(int(1000 * QUIET_S), int(1000 * _PATIENCE_S)):
@@ -409,12 +416,13 @@ class DurableRows:
             first, tries = first + at_a_time, 0
         return stored
 
-    def _background_jobs(self) -> Any:
-        if self._jobs is None:
+    def _background_jobs(self, tag: str) -> Any:
+        jobs = self._jobs.get(tag)
+        if jobs is None:
             assert self._sc._jsc is not None
-            self._jobs = CLASSES.new_instance(self._sc._gateway, "BackgroundJobs", _TAG)
-            self._jobs.follow(self._sc._jsc.sc())
-        return self._jobs
+            jobs = self._jobs[tag] = CLASSES.new_instance(self._sc._gateway, "BackgroundJobs", tag)
+            jobs.follow(self._sc._jsc.sc())
+        return jobs
 
     # -- which DataFrames have rows --------------------------------------------------------------------
 

@@ -9,9 +9,9 @@ Figures:
 - `restart_ratio`: seconds of the third run to the second, the geometric mean over the notebooks; `restart_NAME` of
   each.
 - `first_ratio`: seconds of the second run to the first, likewise.
-- `hit_ms`: from when a kernel's first action is sent until it has the answer that another one stored, of nearly
-  1 MiB; `hit_10_ms`, `hit_100_ms`: until it has counted rows of so many megabytes that another one stored. Targets:
-  200 and 1,000.
+- `hit_ms`: from when a kernel's first action is sent, some seconds after the mode is on, until it has the answer that
+  another one stored, of nearly 1 MiB; `hit_10_ms`, `hit_100_ms`: until it has counted rows of so many megabytes that
+  another one stored. Targets: 200 and 1,000.
 - `kills`, `killed_wrong`: kernels that were killed at chance moments while they stored rows, and how many of their
   results were wrong in the next one (`tests.session.actions.test_durable_rows`).
 - `stale`: changes between two processes after which a stored answer was given, or another answer than plain Spark's,

@@ -45,8 +45,9 @@ _REHEARSAL = "flinkmagic makes the session ready"
 def warm_up(spark: SparkSession | None, options: JobOptions | None = None) -> threading.Thread:
     """Begin to prepare a session for actions, once for each SparkContext; return the thread that does it.
 
-    It starts no Spark job and changes nothing in the session. What fails here fails again, and is reported, when it is
-    needed. If there is no session yet, modules are imported: while a JVM starts, Python has nothing to do.
+    It changes nothing in the session, and starts no Spark job unless there are stored rows to read: then a small one.
+    What fails here fails again, and is reported, when it is needed. If there is no session yet, modules are imported:
+    while a JVM starts, Python has nothing to do.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def _make_store_ready(spark: SparkSession, store: DurableStore, before: threadin
         durable_keys(spark.sparkContext)
         rows = durable_rows(spark.sparkContext, store)
         if rows is not None:
-            rows.rehearse(spark._jsparkSession)
+            rows.rehearse(spark._jsparkSession, _REHEARSAL)
     except (DamagedError, DriverClassesRefusedError, OSError, Py4JError, PySparkException) as error:
         _LOG.debug("stored results are not made ready: %s", error)
 

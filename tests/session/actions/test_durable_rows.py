@@ -153,10 +153,10 @@ def test_reading_is_not_made_ready_while_a_job_runs(kernel, monkeypatch) -> None
     while not sc.statusTracker().getActiveJobsIds():
         time.sleep(0.02)
     rows = durable_rows.durable_rows(sc, kernel.store)
-    rows.rehearse(kernel.session.spark._jsparkSession)
+    rows.rehearse(kernel.session.spark._jsparkSession, "made ready")
     assert rehearsed == []
     busy.join()
-    rows.rehearse(kernel.session.spark._jsparkSession)
+    rows.rehearse(kernel.session.spark._jsparkSession, "made ready")
     assert len(rehearsed) == 1
 
 
@@ -470,7 +470,7 @@ def test_rows_whose_job_was_ended_are_stored_later(kernel, monkeypatch) -> None:
 
     made = DurableRows._background_jobs
     monkeypatch.setattr(durable_rows.RowFiles, "write", disturbed)
-    monkeypatch.setattr(DurableRows, "_background_jobs", lambda rows: Disturbed(made(rows)))
+    monkeypatch.setattr(DurableRows, "_background_jobs", lambda *given: Disturbed(made(*given)))
     kernel.keep()
     (entry,) = kernel.entries()
     assert len(times) == 1 + json.loads(entry.content)["partitions"]
