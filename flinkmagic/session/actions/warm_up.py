@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -79,7 +79,9 @@ def rehearse(spark: SparkSession) -> threading.Thread:
     """
     begun = _rehearsing(spark.sparkContext)
     if not begun:
-        begun.append(_started(_rehearse, spark, _warming(spark.sparkContext)))
+        sc = spark.sparkContext
+        # Its job would end those that make stores ready.
+        begun.append(_started(_rehearse, spark, [_warming(sc), *_warming_stores(sc).values()]))
     return begun[0]
 
 
@@ -109,13 +111,16 @@ def _import() -> None:
         importlib.import_module(f"flinkmagic.session.actions.{name}")
 
 
-def _rehearse(spark: SparkSession, before: threading.Thread) -> None:
-    before.join()
+def _rehearse(spark: SparkSession, before: Sequence[threading.Thread]) -> None:
+    for thread in before:
+        thread.join()
     from flinkmagic.session.actions.asked_answers import asked
     from flinkmagic.session.actions.session_actions import SessionActions
 
+    sc = spark.sparkContext
     try:
-        if not spark.sparkContext._jsc.sc().isLocal():
+        is_late = KeepingBudget.of(sc).plain or sc.statusTracker().getActiveJobsIds()  # somebody may wait by now
+        if is_late or not sc._jsc.sc().isLocal():
             return
         rows = spark.range(0, 2, 1, 2).groupBy("id").count()
         line = SourceLocation("flinkmagic", "", 1, _REHEARSAL)
