@@ -116,8 +116,14 @@ class _StoredRows:
 
     def content(self) -> bytes:
         files = [[file.partition, file.bytes, file.checksum] for file in self.files]
-        told = {"schema": self.schema, "partitions": self.partitions, "kept_bytes": self.kept_bytes}
-        return json.dumps({**told, "layout": self.layout, "files": files}).encode()
+        told = {
+            "schema": self.schema,
+            "partitions": self.partitions,
+            "kept_bytes": self.kept_bytes,
+            "layout": self.layout,
+            "files": files,
+        }
+        return json.dumps(told).encode()
 
 
 class _OtherLayoutError(DamagedError):
@@ -201,6 +207,7 @@ class DurableRows:
             noted = self._noted(result.dataframes, result.columns)
             read = self.read(noted, result, by_note=True) if noted is not None else None
         if read is None:
+            self._with_notes -= set(result.dataframes)  # what would be kept for nothing is not planned again
             return None
         entry, kept, size = read
         found = RetainedResult(

@@ -292,13 +292,25 @@ def test_rows_are_found_although_their_plan_read_kept_ones(kernel) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("change", [{"layout": "another one"}, {"layout": ""}, {"partitions": 77}])
-def test_rows_that_lie_otherwise_than_planned_are_not_taken_by_their_query(kernel, capsys, change) -> None:
+def test_rows_that_lie_otherwise_than_planned_are_not_taken_by_their_query(kernel, capsys, monkeypatch, change) -> None:
     entry = keep_over_kept(kernel)
     content = json.dumps({**json.loads(entry.content), **change}).encode()
     assert kernel.store.store(replace(entry, content=content))
     kernel.begin(OVER_BASE)
+    read, asked = DurableRows.read, []
+
+    def reading(self, stored_as, result, **how):
+        asked.append(how)
+        return read(self, stored_as, result, **how)
+
+    monkeypatch.setattr(DurableRows, "read", reading)
     assert kernel.cell(NEXT)[:2] == (kernel.plain(NEXT), False)
     assert capsys.readouterr().err == ""
+    assert {"by_note": True} in asked
+    asked.clear()
+    retained_results(kernel.session.spark.sparkContext).drop(lambda one: True)
+    assert kernel.cell(KEPT[0])[0] == kernel.plain(KEPT[0])
+    assert {"by_note": True} not in asked
 
 
 def test_rows_that_depend_on_their_order_are_those_that_were_kept(kernel) -> None:
