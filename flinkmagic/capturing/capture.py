@@ -20,6 +20,7 @@ from flinkmagic.capturing.source_code.source_location import CellSource, remembe
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.capturing import SparkConnectSessionError
 from flinkmagic.errors.usage import InvalidValueError
+from flinkmagic.jvm.java import is_connect
 
 
 class capture:  # noqa: N801 - reads as the statement that it is used in
@@ -82,7 +83,7 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
         mode: CaptureMode | str = CaptureMode.BATCH,
         listener: CaptureListener | None = None,
     ) -> None:
-        if type(spark).__module__.startswith("pyspark.sql.connect"):
+        if is_connect(spark):
             raise SparkConnectSessionError
         modes = [each.value for each in CaptureMode]
         if mode not in modes:

@@ -22,7 +22,7 @@ from flinkmagic.capturing.lineage import Selected
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.capturing import SparkConnectSessionError, SplitArgumentsError
 from flinkmagic.graph.transformations import OutputTag
-from flinkmagic.jvm.java import items
+from flinkmagic.jvm.java import is_connect, items
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -211,7 +211,7 @@ class _Parent:
 
 
 def _check_frame(function: str, df: Any) -> None:
-    if type(df).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(df):
         raise SparkConnectSessionError
     if not isinstance(df, DataFrame):
         raise SplitArgumentsError(type(df), "a DataFrame", f"df of {function}")

@@ -15,7 +15,7 @@ import numpy as np
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.errors.scheduling import PartitionNotFoundError
 from flinkmagic.graph.execution import ExecutionAttemptID
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.json_report import report_vertices
@@ -75,7 +75,7 @@ class _Run:
 
     def __init__(self, job_graph: JobGraph) -> None:
         clock = ManualClock()
-        self.graph: ExecutionGraph = build_execution_graph(job_graph)
+        self.graph = ExecutionGraph(job_graph)
         self.resource_id = "task-manager"
         self._main_thread = ManualMainThreadExecutor(clock)
         self._submitted: deque[TaskDeploymentDescriptor] = deque()
@@ -221,7 +221,7 @@ class _Available:
 
 def _failover(job_graph: JobGraph) -> list[dict[str, Any]]:
     """Return restart sets with every task running: all partitions available, none, and the first input's lost."""
-    graph = build_execution_graph(job_graph)
+    graph = ExecutionGraph(job_graph)
     topology = SchedulingTopology(graph)
     everything = np.arange(graph.n_vertices)
     for state in (_S.SCHEDULED, _S.DEPLOYING, _S.INITIALIZING, _S.RUNNING):

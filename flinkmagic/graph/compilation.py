@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flinkmagic.errors.graph import GraphRefusedError
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph import StreamGraph
@@ -35,6 +35,6 @@ def compile_topology(text: str) -> Compilation:
     try:
         stream_graph = read_topology(text).get_stream_graph()
         job_graph = create_job_graph(stream_graph)
-        return Compilation(stream_graph, job_graph, build_execution_graph(job_graph))
+        return Compilation(stream_graph, job_graph, ExecutionGraph(job_graph))
     except GraphRefusedError as refusal:
         return Compilation(stream_graph, job_graph, None, refusal)

@@ -23,7 +23,6 @@ __all__ = [
     "ExecutionAttemptID",
     "ExecutionGraph",
     "ExecutionVertex",
-    "build_execution_graph",
 ]
 
 MAX_PRIOR_EXECUTIONS = 16
@@ -39,7 +38,18 @@ class ArchivedExecutionGraph(AccessExecutionGraph):
 
 
 class ExecutionGraph(AccessExecutionGraph):
-    """The live graph. Its state is changed on the scheduler's thread only, through the methods here."""
+    """The live graph. Its state is changed on the scheduler's thread only, through the methods here.
+
+    Parameters
+    ----------
+    at_ms : float
+        When the executions enter CREATED, in milliseconds.
+
+    Raises
+    ------
+    ExecutionGraphRefusedError
+        If Flink refuses the job too.
+    """
 
     def __init__(self, job_graph: JobGraph, at_ms: float = 0.0) -> None:
         topology = ExecutionTopology(job_graph)
@@ -142,19 +152,3 @@ class ExecutionGraph(AccessExecutionGraph):
     def archive(self) -> ArchivedExecutionGraph:
         """Return an immutable copy for readers on other threads."""
         return ArchivedExecutionGraph(self._topology, self._columns.copy())
-
-
-def build_execution_graph(job_graph: JobGraph, at_ms: float = 0.0) -> ExecutionGraph:
-    """Make the ExecutionGraph of a job. Mirrors ``DefaultExecutionGraphBuilder``.
-
-    Parameters
-    ----------
-    at_ms : float
-        When the executions enter CREATED, in milliseconds.
-
-    Raises
-    ------
-    ExecutionGraphRefusedError
-        If Flink refuses the job too.
-    """
-    return ExecutionGraph(job_graph, at_ms)

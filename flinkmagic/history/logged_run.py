@@ -15,7 +15,7 @@ from flinkmagic.display import ErrorView, GraphView, JobSnapshot, job_view, stre
 from flinkmagic.display.costs import costs
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -167,7 +167,7 @@ class LoggedRun:
     def _execution_graph(self) -> ExecutionGraph | None:
         """Its execution graph; None of a job with thousands of tasks."""
         tasks = sum(vertex.parallelism for vertex in self.job_graph.vertices.values())
-        return build_execution_graph(self.job_graph) if tasks <= MOST_TASKS else None
+        return ExecutionGraph(self.job_graph) if tasks <= MOST_TASKS else None
 
     @cached_property
     def facts(self) -> JobFacts:

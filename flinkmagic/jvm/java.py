@@ -45,6 +45,11 @@ def session_state(spark: Any) -> Any:
 _SESSION_STATES: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
+def is_connect(value: Any) -> bool:
+    """Return whether a session or a DataFrame is Spark Connect's: from PySpark 4 on, only its module tells."""
+    return type(value).__module__.startswith("pyspark.sql.connect")
+
+
 def is_stopped(spark: Any) -> bool:
     """Return whether the context of a session has been stopped, by PySpark or in the JVM."""
     context = spark.sparkContext._jsc

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import SparkConnectSessionError
 from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.jvm.java import is_stopped
+from flinkmagic.jvm.java import is_connect, is_stopped
 from flinkmagic.local_spark import local_session, other_python
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def running_session(shell: InteractiveShell) -> SparkSession | None:
         If `spark` is a Spark Connect session.
     """
     named = shell.user_ns.get("spark")
-    if type(named).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(named):
         raise SparkConnectSessionError()
-    # In PySpark 4 the class of a Connect session derives from the same base; its module distinguishes them.
     session = named if isinstance(named, SparkSession) else SparkSession.getActiveSession()
     return session if session is not None and not is_stopped(session) else None

@@ -14,6 +14,7 @@ from flinkmagic.errors.deployment import SessionEndedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
 from flinkmagic.graph.transformations import SinkTransformation
+from flinkmagic.jvm.java import is_connect
 from flinkmagic.options import PIPELINED, JobOptions
 from flinkmagic.planning.boundaries import Boundaries, Boundary, only_reads
 from flinkmagic.planning.clones import SessionClones
@@ -112,7 +113,7 @@ def plan(
     """
     program = as_program(program_or_dataframes)
     name = name or program.name or "job"
-    if type(program.spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(program.spark):
         raise SparkConnectSessionError
     if program.spark.sparkContext._jsc is None:
         raise SessionEndedError(name)

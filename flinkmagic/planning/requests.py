@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError, StreamingFrameError
 from flinkmagic.errors.usage import NotAProgramError
+from flinkmagic.jvm.java import is_connect
 from flinkmagic.planning.sinks import SinkKind
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _write_request(write: DeferredWrite) -> SinkRequest:
 
 def _result_requests(program: Program, collected: bool) -> Iterator[SinkRequest]:
     for name, frame in program.results.items():
-        if type(frame).__module__.startswith("pyspark.sql.connect"):
+        if is_connect(frame):
             raise SparkConnectSessionError
         if frame.isStreaming:
             raise StreamingFrameError(name)

@@ -26,7 +26,7 @@ from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.deployment import computed_unshared
 from flinkmagic.errors.usage import InvalidValueError, JobRunningError, UnknownNameError
 from flinkmagic.graph.ancestors import with_ancestors
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.json_report import report_execution_graph, report_job_graph, report_stream_graph
@@ -228,7 +228,7 @@ class CompiledGraph:
             starts = self._begin_streams(planned, run)
             try:
                 run -= starts.errors.keys()
-                graph = build_execution_graph(self._part(run), SystemClock().now_ms())
+                graph = ExecutionGraph(self._part(run), SystemClock().now_ms())
                 notes = selected_notes(self.sinks, selected) if selected is not None else []
                 notes += [self._unshared_note] if self._unshared_note else []
                 job = Job(
@@ -446,7 +446,7 @@ class CompiledGraph:
         self.job_graph = create_job_graph(
             self.stream_graph, checkpointed_job_id(self.name) if has_checkpoints else None
         )
-        self._compiled = build_execution_graph(self.job_graph)
+        self._compiled = ExecutionGraph(self.job_graph)
         slots = self.options.slots
         cores = self.spark.sparkContext.defaultParallelism
         is_told = slots is None or bool(planned.streams)

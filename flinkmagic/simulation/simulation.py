@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flinkmagic.graph.execution_config import InputDependencyConstraint
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
@@ -81,7 +81,7 @@ class Simulation:
 
     def __init__(self, job_graph: JobGraph, options: SimulationOptions, listeners: Sequence[JobListener] = ()) -> None:
         self.options = options
-        self.execution_graph: ExecutionGraph = build_execution_graph(job_graph)
+        self.execution_graph = ExecutionGraph(job_graph)
         constraint = options.input_dependency or job_graph.settings.input_dependency_constraint
         waits_for_any = constraint is InputDependencyConstraint.ANY
         times = SampledTaskTimes(self.execution_graph, options, waits_for_any=waits_for_any)

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from flinkmagic.errors.graph import GraphRefusedError
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
@@ -22,7 +22,7 @@ def random_job(source: random.Random, job_id: str) -> JobGraph:
         environment = make_environment(random_topology(source, f"job-{job_id[-6:]}"))
         try:
             job_graph = create_job_graph(environment.get_stream_graph(), job_id)
-            build_execution_graph(job_graph)
+            ExecutionGraph(job_graph)
         except GraphRefusedError:
             continue
         return job_graph

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import flinkmagic
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.errors.scheduling import ExecutorRecoveryError
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -206,7 +206,7 @@ def run(kind: str, spark: SparkSession, cluster: StandaloneCluster, out: Path) -
     straggler_s = 120.0 if kind == STRAGGLER else 0.0
     captured = shared(spark, out) if kind == BOUNDARY else program(spark, out, straggler_s)
     planned = plan(captured, JobOptions(parallelism=4), name=kind)
-    graph = build_execution_graph(create_job_graph(planned.environment.get_stream_graph()))
+    graph = ExecutionGraph(create_job_graph(planned.environment.get_stream_graph()))
     fault = Fault(kind, cluster, graph)
     deployment = SparkDeployment(planned, graph, spark=spark, listener=fault)
     deployment.start()

@@ -27,7 +27,7 @@ from flinkmagic.graph.exchange_mode import (
     RuntimeExecutionMode,
     StreamExchangeMode,
 )
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.partitioner import PartitionerKind
@@ -121,7 +121,7 @@ def compile_jobs(make: Callable[[], StreamExecutionEnvironment]) -> Callable[[],
 
 
 def million(job_graph: JobGraph) -> tuple[ExecutionGraph, ExecutionSlotSharingGroups]:
-    graph = build_execution_graph(job_graph)
+    graph = ExecutionGraph(job_graph)
     return graph, local_input_preferred(graph)
 
 
@@ -138,9 +138,9 @@ def main(argv: Sequence[str]) -> dict[str, float]:
     }
     for name, (partitioner, mode) in shapes.items():
         job_graph = two_vertices(partitioner, mode)
-        figures[f"{name}_ms"] = median_ms(lambda job_graph=job_graph: build_execution_graph(job_graph), repeats)
-        figures[f"{name}_mb"] = peak_mb(lambda job_graph=job_graph: build_execution_graph(job_graph))
-    graph = build_execution_graph(two_vertices(*shapes["a2a_pipelined"]))
+        figures[f"{name}_ms"] = median_ms(lambda job_graph=job_graph: ExecutionGraph(job_graph), repeats)
+        figures[f"{name}_mb"] = peak_mb(lambda job_graph=job_graph: ExecutionGraph(job_graph))
+    graph = ExecutionGraph(two_vertices(*shapes["a2a_pipelined"]))
     figures["slot_sharing_ms"] = median_ms(lambda: local_input_preferred(graph), repeats)
     figures["chain1000_ms"] = median_ms(compile_jobs(chain_of_transformations), repeats)
     figures["diamond1000_ms"] = median_ms(compile_jobs(diamonds_of_transformations), repeats)

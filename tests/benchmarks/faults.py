@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from flinkmagic.errors.scheduling import NoResourceAvailableError
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.slot_sharing import local_input_preferred
 from flinkmagic.scheduling.failover.restart_strategy import parse_restart_strategy
@@ -50,7 +50,7 @@ def draw(seed: int, number: int) -> Case:
     """The drawing of a run."""
     source = random.Random(f"case/{seed}/{number}")
     job_graph = random_job(source, f"{source.getrandbits(128):032x}")
-    graph = build_execution_graph(job_graph)
+    graph = ExecutionGraph(job_graph)
     groups = local_input_preferred(graph).group_of.tolist()
     widest = widest_region(graph, groups)
     is_short = widest > 1 and source.random() < 0.05

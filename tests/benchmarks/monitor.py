@@ -31,7 +31,7 @@ from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties
 from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
@@ -59,7 +59,7 @@ def planned(spark: SparkSession) -> PlannedJob:
 
 def watched(spark: SparkSession, job: PlannedJob) -> None:
     """As a deployment."""
-    graph = build_execution_graph(create_job_graph(job.environment.get_stream_graph()))
+    graph = ExecutionGraph(create_job_graph(job.environment.get_stream_graph()))
     deployment = SparkDeployment(job, graph, spark=spark)
     deployment.start()
     status = deployment.wait()
@@ -70,7 +70,7 @@ def watched(spark: SparkSession, job: PlannedJob) -> None:
 
 def unwatched(spark: SparkSession, job: PlannedJob) -> None:
     """The same stages, one after the other."""
-    graph = build_execution_graph(create_job_graph(job.environment.get_stream_graph()))
+    graph = ExecutionGraph(create_job_graph(job.environment.get_stream_graph()))
     kept = JobRows(spark)
     properties = JobProperties(spark.sparkContext, group="unwatched", pool="unwatched")
     runner = StageRunner(spark.sparkContext, job.session_clone, properties, kept, Observations(spark))

@@ -18,7 +18,7 @@ import numpy as np
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution import ExecutionAttemptID
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -95,7 +95,7 @@ def make_job(parallelism: int, all_to_all: bool, blocking: bool) -> JobGraph:
 
 def running_graph(job_graph: JobGraph, finished: int = 0) -> ExecutionGraph:
     """An execution graph with every task RUNNING, but the first so many FINISHED."""
-    graph = build_execution_graph(job_graph)
+    graph = ExecutionGraph(job_graph)
     for state in _TO_RUNNING:
         graph.transition(np.arange(graph.n_vertices), state, 0.0)
     if finished:
@@ -126,7 +126,7 @@ def measure(parallelism: int, all_to_all: bool, blocking: bool, repetitions: int
 
 def _once(job_graph: JobGraph, parallelism: int, all_to_all: bool, blocking: bool) -> dict[str, float]:
     figures: dict[str, float] = {}
-    graph = build_execution_graph(job_graph)
+    graph = ExecutionGraph(job_graph)
     made: list[Any] = []
     figures["topology_ms"] = cpu_ms(lambda: made.append(SchedulingTopology(graph)))
     topology: SchedulingTopology = made[0]
@@ -163,7 +163,7 @@ def _once(job_graph: JobGraph, parallelism: int, all_to_all: bool, blocking: boo
 
 def memory_mb(parallelism: int, all_to_all: bool, blocking: bool) -> float:
     """What topology and strategy take, without the execution graph."""
-    graph = build_execution_graph(make_job(parallelism, all_to_all, blocking))
+    graph = ExecutionGraph(make_job(parallelism, all_to_all, blocking))
     gc.collect()
     tracemalloc.start()
     kept = PipelinedRegionSchedulingStrategy(_Operations(), SchedulingTopology(graph))
@@ -177,7 +177,7 @@ def whole_start_ms(parallelism: int, all_to_all: bool, blocking: bool) -> float:
     """The whole scheduler's start, down to the last task handed to an executor; slots are there immediately."""
     clock, cluster = ManualClock(), _Cluster()
     scheduler = DefaultScheduler(
-        build_execution_graph(make_job(parallelism, all_to_all, blocking)),
+        ExecutionGraph(make_job(parallelism, all_to_all, blocking)),
         main_thread=ManualMainThreadExecutor(clock),
         clock=clock,
         slot_provider=cluster,

@@ -15,7 +15,7 @@ from flinkmagic.display.snapshot import STATE_NAMES, ErrorView, JobSnapshot, Nod
 from flinkmagic.display.widget import JobView
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.partitioner import PartitionerKind, StreamPartitioner
 from flinkmagic.graph.stream_graph import StreamGraph
@@ -81,7 +81,7 @@ def delays(parallelism: int = 4, wide: int = 4) -> tuple[StreamGraph, ExecutionG
     for operator in (late, join, one, two, hour, sink, name, ordered, other):
         env.add_operator(operator)
     stream_graph = env.get_stream_graph()
-    return stream_graph, build_execution_graph(create_job_graph(stream_graph))
+    return stream_graph, ExecutionGraph(create_job_graph(stream_graph))
 
 
 def large(vertices: int = 500) -> tuple[StreamGraph, ExecutionGraph]:
@@ -108,7 +108,7 @@ def large(vertices: int = 500) -> tuple[StreamGraph, ExecutionGraph]:
             )
         made += 7
     stream_graph = env.get_stream_graph()
-    return stream_graph, build_execution_graph(create_job_graph(stream_graph))
+    return stream_graph, ExecutionGraph(create_job_graph(stream_graph))
 
 
 def aggregated(env: StreamExecutionEnvironment, upstream: Transformation, key: str, line: int) -> Transformation:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flinkmagic.deployment import SparkDeployment
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
@@ -93,7 +93,7 @@ def deploy(spark):
 
     def start(program, *, parallelism=3, share="auto", **options):
         planned = plan(program, JobOptions(parallelism=parallelism, share=share), name="job")
-        graph = build_execution_graph(create_job_graph(planned.environment.get_stream_graph()))
+        graph = ExecutionGraph(create_job_graph(planned.environment.get_stream_graph()))
         deployment = SparkDeployment(planned, graph, spark=spark, **options)
         deployment.start()
         deployments.append(deployment)

@@ -19,7 +19,7 @@ from flinkmagic.deployment.watching.task_events import (
 )
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import (
@@ -103,7 +103,7 @@ def graph_of(vertices):
             made[name] = MultipleInputTransformation(sources, name, **facts)
         if inputs:
             environment.add_operator(made[name])
-    return build_execution_graph(create_job_graph(environment.get_stream_graph()))
+    return ExecutionGraph(create_job_graph(environment.get_stream_graph()))
 
 
 def _upstream(name, vertices, made):

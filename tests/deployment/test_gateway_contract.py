@@ -24,7 +24,7 @@ from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.deployment.watching.task_events import Marker
 from flinkmagic.deployment.watching.task_monitor import TaskMonitor
 from flinkmagic.graph.execution import ExecutionAttemptID
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
@@ -86,7 +86,7 @@ class SparkHarness:
         }
         self._unused = list(frames)
         self._planned = plan(frames, JobOptions(parallelism=1))
-        self._graph = build_execution_graph(create_job_graph(self._planned.environment.get_stream_graph()))
+        self._graph = ExecutionGraph(create_job_graph(self._planned.environment.get_stream_graph()))
         by_node = {node.id: vertex for vertex in self._graph.job_vertices for node in vertex.job_vertex.operators}
         self._vertices = {sink.name: by_node[sink.transformation_id] for sink in self._planned.sinks}
         prefix = f"contract-{id(self):x}-"

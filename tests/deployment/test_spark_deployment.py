@@ -13,7 +13,7 @@ from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.board.rules import NO_TASK
 from flinkmagic.errors.deployment import ResultReleasedError
 from flinkmagic.errors.usage import UnknownNameError
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
@@ -192,7 +192,7 @@ def test_a_kind_of_handle_is_one_class(spark):
     result = vertex.operator_factory
     handle = CountStageHandle(name="count", tasks=2, made=result.made, query_execution=result.query_execution)
     vertex.operators[0].operator_factory = handle
-    deployment = SparkDeployment(planned, build_execution_graph(job_graph), spark=spark)
+    deployment = SparkDeployment(planned, ExecutionGraph(job_graph), spark=spark)
     deployment.start()
     assert deployment.wait(60) is JobStatus.FINISHED
     assert handle.counted == 7
@@ -205,10 +205,10 @@ def test_finished_outputs_are_skipped_when_the_same_plan_runs_again(spark, numbe
     frame = spark.read.parquet(numbers).groupBy("k").count()
     planned = plan({"counts": frame}, JobOptions(parallelism=3))
     job_graph = create_job_graph(planned.environment.get_stream_graph())
-    first = SparkDeployment(planned, build_execution_graph(job_graph), spark=spark)
+    first = SparkDeployment(planned, ExecutionGraph(job_graph), spark=spark)
     first.start()
     assert first.wait(60) is JobStatus.FINISHED
-    again = SparkDeployment(planned, build_execution_graph(job_graph), spark=spark)
+    again = SparkDeployment(planned, ExecutionGraph(job_graph), spark=spark)
     again.start()
     assert again.wait(60) is JobStatus.FINISHED
     assert sorted(again.result("counts").collect()) == sorted(first.result("counts").collect())

@@ -10,7 +10,7 @@ from flinkmagic.display.snapshot import OperatorLine
 from flinkmagic.display.views import merged
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -63,7 +63,7 @@ def compiled(cell_of_carriers: str = "cell 3") -> tuple[StreamGraph, JobGraph, E
         env.add_operator(operator)
     stream_graph = env.get_stream_graph()
     job_graph = create_job_graph(stream_graph)
-    return stream_graph, job_graph, build_execution_graph(job_graph)
+    return stream_graph, job_graph, ExecutionGraph(job_graph)
 
 
 def test_stream_view_shows_the_users_call_first_and_sparks_operator_second() -> None:
@@ -140,7 +140,7 @@ def streaming(parallelism: int, sink_parallelism: int, kind: PartitionerKind) ->
     sink = SinkTransformation(split, "out", parallelism=sink_parallelism)
     env.add_operator(mapped)
     env.add_operator(sink)
-    return build_execution_graph(create_job_graph(env.get_stream_graph()))
+    return ExecutionGraph(create_job_graph(env.get_stream_graph()))
 
 
 def test_pointwise_connections_follow_flinks_rule() -> None:

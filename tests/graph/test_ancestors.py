@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkmagic.graph.ancestors import with_ancestors
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.json_report import report_execution_graph
 from flinkmagic.graph.partitioner import PartitionerKind
@@ -31,7 +31,7 @@ def two_sinks(job_graph) -> JobGraph:
 
 
 def report(graph: JobGraph) -> dict[str, Any]:
-    return report_execution_graph(build_execution_graph(graph))
+    return report_execution_graph(ExecutionGraph(graph))
 
 
 def names(graph: JobGraph) -> list[str]:
@@ -56,7 +56,7 @@ def test_it_holds_the_vertices_and_all_that_they_read(job_graph, vertex) -> None
     assert [[one.name for one in group.vertices] for group in part.slot_sharing_groups] == [
         one for one in groups if one
     ]
-    graph = build_execution_graph(part)
+    graph = ExecutionGraph(part)
     assert [one.name for one in graph.job_vertices] == names(part)
     assert report(whole) == before
 

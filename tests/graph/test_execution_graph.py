@@ -8,7 +8,7 @@ import pytest
 from flinkmagic.errors import graph as errors
 from flinkmagic.errors.scheduling import IllegalStateTransitionError
 from flinkmagic.graph.execution import ExecutionAttemptID
-from flinkmagic.graph.execution_graph import MAX_PRIOR_EXECUTIONS, ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import MAX_PRIOR_EXECUTIONS, ExecutionGraph
 from flinkmagic.graph.execution_job_vertex import default_max_parallelism
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
@@ -29,7 +29,7 @@ def graph(job_graph: JobGraphOf) -> ExecutionGraph:
     """Three readers, two writers, all to all."""
     source = SourceTransformation("Read", parallelism=3)
     sink = SinkTransformation(PartitionTransformation(source, PartitionerKind.HASH), "Write", parallelism=2)
-    return build_execution_graph(job_graph(sink), at_ms=10.0)
+    return ExecutionGraph(job_graph(sink), at_ms=10.0)
 
 
 def run(graph: ExecutionGraph, index: int, at_ms: float = 20.0) -> None:
@@ -169,14 +169,14 @@ def test_the_default_max_parallelism_leaves_room(parallelism: int, expected: int
 def test_parallelism_above_the_maximum_is_refused(job_graph: JobGraphOf) -> None:
     mapped = OneInputTransformation(SourceTransformation("s"), "map", parallelism=5, max_parallelism=4)
     with pytest.raises(errors.ParallelismAboveMaxError, match="'map' has parallelism 5, above its max parallelism 4"):
-        build_execution_graph(job_graph(mapped))
+        ExecutionGraph(job_graph(mapped))
     wide = OneInputTransformation(SourceTransformation("s"), "wide", parallelism=32_769)
     with pytest.raises(errors.ParallelismAboveMaxError, match="above its max parallelism 32768"):
-        build_execution_graph(job_graph(wide))
+        ExecutionGraph(job_graph(wide))
 
 
 def test_an_undecided_parallelism_is_one(job_graph: JobGraphOf) -> None:
-    graph = build_execution_graph(job_graph(SinkTransformation(SourceTransformation("s"), "sink"), parallelism=-1))
+    graph = ExecutionGraph(job_graph(SinkTransformation(SourceTransformation("s"), "sink"), parallelism=-1))
     assert [(v.job_vertex.parallelism, v.parallelism) for v in graph.job_vertices] == [(-1, 1)]
 
 
@@ -184,13 +184,13 @@ def test_co_located_subtasks_must_be_in_one_region(job_graph: JobGraphOf) -> Non
     left = SinkTransformation(SourceTransformation("a"), "left", co_location_group="k", parallelism=3)
     right = SinkTransformation(SourceTransformation("b"), "right", co_location_group="k", parallelism=3)
     with pytest.raises(errors.CoLocationAcrossRegionsError, match="Subtask 0 of"):
-        build_execution_graph(job_graph(left, right))
+        ExecutionGraph(job_graph(left, right))
 
 
 def test_nothing_grows_with_the_product_of_two_parallelisms(job_graph: JobGraphOf) -> None:
     source = SourceTransformation("s", parallelism=30_000)
     sink = SinkTransformation(PartitionTransformation(source, PartitionerKind.HASH), "sink", parallelism=30_000)
-    graph = build_execution_graph(job_graph(sink))
+    graph = ExecutionGraph(job_graph(sink))
     assert graph.n_groups == 1
     assert graph.pipelined_regions.count == 1
     (group,) = graph.consumed_partition_groups(59_999)

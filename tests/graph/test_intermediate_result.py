@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.intermediate_result import Connection
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.partitioner import PartitionerKind
@@ -20,7 +20,7 @@ def connect(job_graph: JobGraphOf) -> Callable[..., tuple[ExecutionGraph, Connec
     def connected(producers: int, consumers: int, kind: PartitionerKind) -> tuple[ExecutionGraph, Connection]:
         source = SourceTransformation("source", parallelism=producers)
         sink = SinkTransformation(PartitionTransformation(source, kind), "sink", parallelism=consumers)
-        graph = build_execution_graph(job_graph(sink))
+        graph = ExecutionGraph(job_graph(sink))
         (connection,) = graph.connections
         return graph, connection
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flinkmagic.graph.exchange_mode import ChainingStrategy
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.slot_sharing import local_input_preferred
@@ -22,7 +22,7 @@ NEVER = ChainingStrategy.NEVER
 
 def groups(job_graph: JobGraph) -> list[str]:
     """The members of each group, as the first letters of the vertices' names with their subtasks."""
-    graph = build_execution_graph(job_graph)
+    graph = ExecutionGraph(job_graph)
     vertices = [graph.execution_vertex(index) for index in range(graph.n_vertices)]
     names = [f"{v.job_vertex.job_vertex.head.name.split(': ')[-1][0]}{v.subtask}" for v in vertices]
     return [" ".join(names[index] for index in members) for members in local_input_preferred(graph).members()]
@@ -73,7 +73,7 @@ def test_co_located_subtasks_share_a_slot_even_where_a_producer_is_nearer(job_gr
 
 def test_groups_are_a_column(job_graph: JobGraphOf) -> None:
     sink = SinkTransformation(SourceTransformation("s"), "sink", chaining_strategy=NEVER)
-    graph = build_execution_graph(job_graph(sink, parallelism=3))
+    graph = ExecutionGraph(job_graph(sink, parallelism=3))
     found = local_input_preferred(graph)
     assert found.group_of.tolist() == [0, 1, 2, 0, 1, 2]
     assert found.count == 3

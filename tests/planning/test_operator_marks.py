@@ -9,7 +9,7 @@ from flinkmagic.capturing.capture import capture
 from flinkmagic.capturing.operator_options import with_options
 from flinkmagic.errors.capturing import OperatorOptionsError
 from flinkmagic.graph.chaining import Chaining
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph_hasher import generate_hashes
 from flinkmagic.options import JobOptions
@@ -37,7 +37,7 @@ def test_the_job_of_flinks_documentation(spark):
         ("FORWARD", "PIPELINED_BOUNDED"),
         ("HASH", "BLOCKING"),
     }
-    execution = build_execution_graph(graph)
+    execution = ExecutionGraph(graph)
     assert (execution.n_vertices, execution.pipelined_regions.count) == (11, 7)
     assert any("Spark gives each task a core of its own" in warning for warning in job.warnings)
 

@@ -7,7 +7,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from flinkmagic.graph.exchange_mode import GlobalStreamExchangeMode
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.options import JobOptions
 from flinkmagic.planning import plan
 from flinkmagic.planning.stage_handles import PipelinedStageHandle, ResultStageHandle, ShuffleMapStageHandle
@@ -32,7 +32,7 @@ def test_flink_s_mode_makes_flink_s_regions(rows, compiled):
     assert job.environment.get_stream_graph().global_exchange_mode is GlobalStreamExchangeMode.ALL_EDGES_PIPELINED
     types = [edge.result_type.name for vertex in graph.vertices.values() for edge in vertex.inputs]
     assert types == ["PIPELINED_BOUNDED"] * 2
-    execution = build_execution_graph(graph)
+    execution = ExecutionGraph(graph)
     assert execution.pipelined_regions.region_of.tolist() == [0] * 6
     assert job.warnings == ()
 
@@ -54,7 +54,7 @@ def test_blocking_is_the_default(rows, compiled):
 
 def test_two_sinks_are_two_regions(rows, compiled):
     job = pipelined({"a": rows.groupBy("k").count(), "b": rows.repartition(2)})
-    assert build_execution_graph(compiled(job)).pipelined_regions.count == 2
+    assert ExecutionGraph(compiled(job)).pipelined_regions.count == 2
 
 
 def test_no_partition_count_is_given_both_sides_find_slots(rows):
@@ -123,7 +123,7 @@ def test_a_broadcast_is_a_region_of_its_own(rows, compiled):
     small = rows.groupBy("k").agg(F.max("id").alias("top"))
     job = pipelined({"r": rows.repartition(2, "id").join(F.broadcast(small), "k")})
     assert sum(isinstance(handle, PipelinedStageHandle) for handle in handles(compiled, job)) == 2
-    assert build_execution_graph(compiled(job)).pipelined_regions.count == 2
+    assert ExecutionGraph(compiled(job)).pipelined_regions.count == 2
 
 
 def test_the_dependency_lets_rows_through_unsorted_and_is_made_again_for_another_run(spark, rows, compiled):

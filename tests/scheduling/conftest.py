@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flinkmagic.graph.execution import ExecutionAttemptID
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -79,7 +79,7 @@ class Bench:
     def __init__(self, job_graph: JobGraph, *, auto_slots: bool = True, **options: Any) -> None:
         self.clock = ManualClock()
         self.main_thread = ManualMainThreadExecutor(self.clock)
-        self.graph = build_execution_graph(job_graph)
+        self.graph = ExecutionGraph(job_graph)
         self.resource_id = "tm-1"
         self.auto_slots = auto_slots
         self.requests: dict[str, PhysicalSlotRequest] = {}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from flinkmagic.graph.execution_config import InputDependencyConstraint as Constraint
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.failover.failover_strategy import RestartPipelinedRegionFailoverStrategy
@@ -142,7 +142,7 @@ def set_state(graph: ExecutionGraph, vertices: Sequence[int], state: S) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_scheduling_and_release(job, seed: int, constraint: Constraint) -> None:
     chance = random.Random(seed)
-    graph = build_execution_graph(programs(job, seed))
+    graph = ExecutionGraph(programs(job, seed))
     topology = SchedulingTopology(graph)
     decisions, definition = Decisions(), Definition(graph, constraint)
     strategy = PipelinedRegionSchedulingStrategy(decisions, topology, constraint)
@@ -170,7 +170,7 @@ def test_scheduling_and_release(job, seed: int, constraint: Constraint) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_restart_sets(job, seed: int) -> None:
     chance = random.Random(seed)
-    graph = build_execution_graph(programs(job, seed))
+    graph = ExecutionGraph(programs(job, seed))
     definition = Definition(graph, Constraint.ALL)
     started = [vertex for vertex in range(graph.n_vertices) if chance.random() < 0.8]
     set_state(graph, started, S.RUNNING)

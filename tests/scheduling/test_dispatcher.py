@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flinkmagic.errors.job_store import JobLedElsewhereError, TornJournalError
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.clock import ManualClock
@@ -150,7 +150,7 @@ class Submission:
 
     def __init__(self, kernel: Kernel, job_graph: JobGraph) -> None:
         self.kernel = kernel
-        self.execution_graph = build_execution_graph(job_graph)
+        self.execution_graph = ExecutionGraph(job_graph)
         self.main_thread, self.event_log = kernel.main_thread, kernel.log
 
     def create_job_master_service(

@@ -9,7 +9,7 @@ import pytest
 
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_config import InputDependencyConstraint
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
@@ -22,7 +22,7 @@ class Decisions:
     """The strategy over a job, and what it has decided since it was last asked."""
 
     def __init__(self, job_graph: JobGraph, constraint: InputDependencyConstraint | None = None) -> None:
-        graph = build_execution_graph(job_graph)
+        graph = ExecutionGraph(job_graph)
         self.topology = SchedulingTopology(graph)
         self._calls: list[list[int]] = []
         self.strategy = PipelinedRegionSchedulingStrategy(

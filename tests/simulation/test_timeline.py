@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
@@ -66,7 +66,7 @@ def test_a_real_run_makes_a_timeline_too() -> None:
             {"id": 2, "kind": "sink", "name": "b", "inputs": [1], "parallelism": 1},
         ],
     }
-    graph = build_execution_graph(create_job_graph(make_environment(document).get_stream_graph()))
+    graph = ExecutionGraph(create_job_graph(make_environment(document).get_stream_graph()))
     for vertex, (start_ms, end_ms) in enumerate([(0.0, 10.0), (0.0, 30.0), (10.0, 20.0)]):
         graph.assign_resource(vertex, "executor-1", f"slot-{vertex}")
         for state, at_ms in ((S.SCHEDULED, 0.0), (S.DEPLOYING, start_ms), (S.FAILED, end_ms)):

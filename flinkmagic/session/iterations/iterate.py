@@ -15,6 +15,7 @@ from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.capturing import SparkConnectSessionError, StreamingFrameError
 from flinkmagic.errors.iterations import IterationArgumentsError, interrupted
+from flinkmagic.jvm.java import is_connect
 from flinkmagic.options import JobOptions, with_job_options
 from flinkmagic.session.graph_names import check_name
 from flinkmagic.session.iterations.iteration import Iteration
@@ -174,7 +175,7 @@ def _run(
 
 
 def _check(function: str, what: str, df: Any) -> None:
-    if type(df).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(df):
         raise SparkConnectSessionError
     if not isinstance(df, DataFrame):
         raise IterationArgumentsError(type(df), "a DataFrame", f"{what} of {function}")

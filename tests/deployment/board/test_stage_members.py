@@ -9,7 +9,7 @@ from flinkmagic.deployment.board.stage_members import StageMembers
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.transformations import SinkTransformation, SourceTransformation
@@ -46,7 +46,7 @@ def test_the_vertices_of_one_task_share_a_slot():
 def test_a_job_that_was_not_planned_for_spark_is_a_mistake_of_the_caller():
     environment = StreamExecutionEnvironment("job", RuntimeExecutionMode.BATCH, 1)
     environment.add_operator(SinkTransformation(SourceTransformation("Source"), "Sink"))
-    graph = build_execution_graph(create_job_graph(environment.get_stream_graph()))
+    graph = ExecutionGraph(create_job_graph(environment.get_stream_graph()))
     with pytest.raises(InvariantViolatedError, match="no stage handle"):
         StageMembers(graph)
 

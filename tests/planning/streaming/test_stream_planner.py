@@ -7,7 +7,7 @@ from pyspark.sql import GroupedData
 from pyspark.sql import functions as F
 
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.session import capture, compile
 
@@ -28,7 +28,7 @@ def test_two_queries_are_one_graph_with_a_region_each(spark) -> None:
     assert sorted(widths) == [3, 3, 4, 4]
     edges = [edge for vertex in graph.job_graph.vertices.values() for edge in vertex.inputs]
     assert len(edges) == 2
-    assert build_execution_graph(graph.job_graph).pipelined_regions.count == 2
+    assert ExecutionGraph(graph.job_graph).pipelined_regions.count == 2
     kinds = [(node.metadata or {}).get("kind") for node in graph.stream_graph.nodes.values()]
     assert kinds.count("StateStoreSaveExec") == 2
     assert [sink.name for sink in graph.sinks] == ["a", "b"]

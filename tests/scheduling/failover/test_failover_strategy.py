@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from flinkmagic.errors.scheduling import PartitionNotFoundError
-from flinkmagic.graph.execution_graph import ExecutionGraph, build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.failover.failover_strategy import (
@@ -30,7 +30,7 @@ class Missing:
 
 
 def running(job_graph: JobGraph) -> ExecutionGraph:
-    graph = build_execution_graph(job_graph)
+    graph = ExecutionGraph(job_graph)
     for state in (S.SCHEDULED, S.DEPLOYING, S.INITIALIZING, S.RUNNING):
         graph.transition(np.arange(graph.n_vertices), state, 0.0)
     return graph
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_twice_is_made_again(job) -> None:
 
 
 def test_tasks_that_never_started_are_passed_through_and_left_out(job) -> None:
-    graph = build_execution_graph(job([("a", 2, ()), ("b", 2, ("a:hash",))]))
+    graph = ExecutionGraph(job([("a", 2, ()), ("b", 2, ("a:hash",))]))
     for state in (S.SCHEDULED, S.DEPLOYING, S.INITIALIZING, S.RUNNING):
         graph.transition(np.arange(2), state, 0.0)
     assert restarted(graph, 0) == [0]

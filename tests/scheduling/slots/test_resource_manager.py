@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from flinkmagic.errors.scheduling import TaskExecutorLostError
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
@@ -206,7 +206,7 @@ class Job(Cluster):
     def __init__(self, job_graph: object, **options: object) -> None:
         super().__init__()
         self.ended: list[JobStatus] = []
-        graph = build_execution_graph(job_graph)  # type: ignore[arg-type]
+        graph = ExecutionGraph(job_graph)  # type: ignore[arg-type]
         factory = DefaultSlotPoolServiceSchedulerFactory(
             self.main_thread, self.clock, self.log,
             lambda provider, listeners: DefaultScheduler(

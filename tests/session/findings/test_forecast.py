@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
-from flinkmagic.graph.execution_graph import build_execution_graph
+from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
@@ -29,7 +29,7 @@ def graph_of(*parallelisms: int) -> AccessExecutionGraph:
     sink = {"id": 99, "kind": "sink", "name": "sink", "inputs": [one["id"]], "parallelism": parallelism}
     transformations.append(sink)
     document = {"name": "chain", "runtime_mode": "BATCH", "transformations": transformations}
-    return build_execution_graph(create_job_graph(make_environment(document).get_stream_graph()))
+    return ExecutionGraph(create_job_graph(make_environment(document).get_stream_graph()))
 
 
 def test_waves_take_half_as_long_on_twice_the_slots():
@@ -80,7 +80,7 @@ def test_while_the_driver_is_busy_with_one_stage_another_one_has_the_slot():
             for number in (1, 2)
         ],
     }
-    graph = build_execution_graph(create_job_graph(make_environment(document).get_stream_graph()))
+    graph = ExecutionGraph(create_job_graph(make_environment(document).get_stream_graph()))
     early, late = (one.id for one in graph.job_vertices)
     facts = job(vertex(task(0, 0, 3), id=early), vertex(task(0, 2, 3), id=late))
     measured = measured_run(facts, graph)
