@@ -37,10 +37,10 @@ from flinkmagic.planning.run_origin import GRAPH, RunOrigin
 from flinkmagic.reuse.checkpoints import checkpointed_job_id
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.session.comparison import Comparison, compare_numbered
-from flinkmagic.session.findings.texts import finding_line
+from flinkmagic.session.findings.texts import finding_lines
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, VIEWS, WHOLE, check_name
 from flinkmagic.session.graph_views import GraphViews
-from flinkmagic.session.job import FIRST_FINDINGS, Job
+from flinkmagic.session.job import Job
 from flinkmagic.session.job_planning import planned_job, program_of
 from flinkmagic.session.line_as_job import root_error
 from flinkmagic.session.rebinding import rebinding
@@ -418,7 +418,7 @@ class CompiledGraph:
         elif self.jobs[-1].left_out():
             told.append(left_out_note(self.jobs[-1].left_out(), self._next_step()))
         if self.jobs and self.jobs[-1].status.is_terminal:
-            told += map(finding_line, self.jobs[-1].findings()[:FIRST_FINDINGS])
+            told += finding_lines(self.jobs[-1].findings())
         return mime_bundle(views, summary=self._headline(), snapshot=snapshot, notes=told)
 
     def _notes(self) -> list[str]:

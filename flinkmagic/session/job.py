@@ -45,7 +45,7 @@ from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.forecast import measured_run
 from flinkmagic.session.findings.job_facts import job_facts
-from flinkmagic.session.findings.texts import finding_line, findings_view
+from flinkmagic.session.findings.texts import finding_lines, findings_view
 from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
@@ -65,10 +65,6 @@ if TYPE_CHECKING:
     from flinkmagic.reuse.durable_store import DurableStore
     from flinkmagic.reuse.retained_results import RetainedResult
     from flinkmagic.session.batch_runs import BatchReport, BatchRuns
-
-
-FIRST_FINDINGS = 3
-"""So many findings are in a report, and beneath a picture."""
 
 
 _NUMBERS: defaultdict[str, Iterator[int]] = defaultdict(partial(itertools.count, 1))
@@ -379,7 +375,7 @@ class Job:
 
     def report(self) -> list[str]:
         """Return the job's outcome, sink by sink; what ran differently from the plan; then its first findings."""
-        return [*self._outcome(), *(f"  {finding_line(one)}" for one in self.findings()[:FIRST_FINDINGS])]
+        return [*self._outcome(), *(f"  {line}" for line in finding_lines(self.findings()))]
 
     def save_report(self, path: str | Path) -> Path:
         """Write a report of the job to a file, to be sent: one HTML page with all tabs, that loads and runs nothing.

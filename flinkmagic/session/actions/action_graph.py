@@ -21,7 +21,7 @@ from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
-from flinkmagic.session.findings.texts import finding_line
+from flinkmagic.session.findings.texts import finding_lines
 from flinkmagic.session.summary import brought_up_to_date
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class LineGraph(CompiledGraph):
 def _first_finding(job: Job) -> list[str]:
     """Return the first finding; none of a job that is over soon: there may be thousands."""
     found = job.findings() if job.details().duration_ms >= LONG_MS else ()
-    return [finding_line(one) for one in found[:1]]
+    return finding_lines(found, 1)
 
 
 class ActionGraph(LineGraph):

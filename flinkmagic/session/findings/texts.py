@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from flinkmagic.amounts import duration
+from flinkmagic.amounts import count, duration
 from flinkmagic.display.findings import FindingsView, FindingView
 from flinkmagic.session.findings.critical_path import CriticalPath
 from flinkmagic.session.findings.finding import Finding
 
 NOTHING_FOUND = "nothing that costs 200 ms of a slot, and 2 % of its slots' time"
 
+FIRST_FINDINGS = 3
+"""So many are told where a job's outcome is."""
+
 
 def finding_line(finding: Finding) -> str:
     """Return a finding in one line, with its cure."""
     return f"{finding}. Try: {finding.cure}"
+
+
+def finding_lines(findings: Sequence[Finding], most: int = FIRST_FINDINGS) -> list[str]:
+    """Return the first findings, a line each: those of several stages with one cause and one cure are one line."""
+    alike: dict[tuple[str, str, str], list[Finding]] = {}
+    for one in findings:
+        alike.setdefault((one.rule, one.where, one.cure), []).append(one)
+    told = [_in_one(*group) for group in alike.values()]
+    return [finding_line(one) for one in sorted(told, key=lambda one: -one.cost_s)[:most]]
+
+
+def _in_one(first: Finding, *others: Finding) -> Finding:
+    more = f"; {count(len(others), 'more stage')} alike" if others else ""
+    return replace(first, what=first.what + more, cost_s=sum(one.cost_s for one in (first, *others)))
 
 
 def findings_text(name: str, findings: Sequence[Finding], path: CriticalPath | None) -> str:

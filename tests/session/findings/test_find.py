@@ -11,7 +11,7 @@ from flinkmagic.session.findings.critical_path import critical_path
 from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.finding import Rule
 from flinkmagic.session.findings.rules import garbage_collection
-from flinkmagic.session.findings.texts import findings_json, findings_text
+from flinkmagic.session.findings.texts import finding_lines, findings_json, findings_text
 from tests.session.findings.made_facts import found, job, operator, task, vertex
 
 
@@ -33,6 +33,18 @@ def test_what_costs_less_than_a_fiftieth_of_the_slots_time_is_not_told():
     # 2 slots for 20 s have 40 s, of which a fiftieth are 800 ms.
     assert found(job(failing(0.8), ended_ms=20_000.0)) == ["failed-tasks"]
     assert found(job(failing(0.799), ended_ms=20_000.0)) == []
+
+
+def test_a_jobs_outcome_tells_once_of_stages_with_one_cause_at_one_line():
+    spilling = [[task(0, 0, took_s, disk_spilled_bytes=10**8)] for took_s in (1, 2)]
+    stages = [vertex(*tasks, id=f"v{n}", operators=(operator("SortExec"),)) for n, tasks in enumerate(spilling)]
+    elsewhere = vertex(task(0, 0, 2.5, disk_spilled_bytes=10**8), id="v2", operators=(operator("SortExec", line=6),))
+    told = [line.split(". Try: ")[0] for line in finding_lines(find(job(*stages, elsewhere)))]
+    spilled = "1 task of 1 wrote 95.4 MiB of rows to disk that did not fit into memory"
+    assert told == [
+        f"3.0 s of slots lost, cell 3, line 5: {spilled}; 1 more stage alike",
+        f"2.5 s of slots lost, cell 3, line 6: {spilled}",
+    ]
 
 
 def test_the_most_expensive_comes_first():
