@@ -56,8 +56,8 @@ _LONG_DIGITS = 18
 _MONTHS = re.compile(r"interval (?:year|month)(?: to month)?")
 _MICROSECONDS = re.compile(r"interval (?:day|hour|minute|second)(?: to (?:hour|minute|second))?")
 
-_REHEARSED = 4096
-"""How many rows are read to be ready for others: a batch of Spark's reader."""
+_REHEARSED = 200_000
+"""How many rows are read, at most, to be ready for others: so many that the JVM compiles the loops over them."""
 
 
 class NotStorableError(Exception):
