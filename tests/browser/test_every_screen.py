@@ -102,6 +102,14 @@ def check(page: Any, least: int = 16) -> None:
     check_overlaps(page)
 
 
+def check_themes(notebook: Any, name: str) -> None:
+    """Check a screen in both themes, the light one last."""
+    for dark in (True, False):
+        notebook.theme(dark)
+        check(notebook.page)
+        notebook.keep_screenshot(f"{name}-{'dark' if dark else 'light'}")
+
+
 def check_overlaps(page: Any) -> None:
     _, overlaps = page.evaluate(OVERLAPS)
     assert overlaps == []
@@ -136,31 +144,27 @@ def test_tabs(lab: Any, open_notebook: Callable[..., Any], state: str, dark: boo
     notebook.theme(False)
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_five_hundred_vertices(lab: Any, open_notebook: Callable[..., Any], dark: bool) -> None:
-    theme = "dark" if dark else "light"
+def test_five_hundred_vertices(lab: Any, open_notebook: Callable[..., Any]) -> None:
     lab.write(
-        f"screen-large-{theme}.ipynb", LOAD,
+        "screen-large.ipynb", LOAD,
         "job = FakeJob(*large(), slots=40)\njob.wait_drawn()\njob.run(0, until=0.4)\njob.view",
     )  # fmt: skip
-    notebook = open_notebook(f"screen-large-{theme}.ipynb")
-    page = shown(notebook, dark)
-    check(page)
-    notebook.keep_screenshot(f"large-collapsed-{theme}")
+    notebook = open_notebook("screen-large.ipynb")
+    page = shown(notebook, dark=False)
+    check_themes(notebook, "large-collapsed")
     page.click(f"{VIEW} .fm-tool:has-text('Critical path')")
     page.wait_for_timeout(500)
     check_overlaps(page)
-    notebook.keep_screenshot(f"large-critical-{theme}")
+    notebook.keep_screenshot("large-critical")
     page.click(f"{VIEW} .fm-tool:has-text('Critical path')")
     page.click(f"{VIEW} .fm-tool:has-text('Collapse')")
     page.wait_for_function(f"document.querySelectorAll('{VIEW} .fm-node').length > 500")
     page.click(f"{VIEW} .fm-tool:has-text('Fit')")
     page.wait_for_timeout(500)
     check_overlaps(page)
-    notebook.keep_screenshot(f"large-whole-{theme}")
+    notebook.keep_screenshot("large-whole")
     page.fill(f"{VIEW} .fm-search", "area7_table2")
-    check(page)
-    notebook.keep_screenshot(f"large-search-{theme}")
+    check_themes(notebook, "large-search")
     for tab in ("execution", "regions", "timeline"):
         page.click(f"{VIEW} [data-kind={tab}]")
         page.wait_for_timeout(500)
@@ -169,8 +173,7 @@ def test_five_hundred_vertices(lab: Any, open_notebook: Callable[..., Any], dark
             match = page.locator(f"{VIEW} .fm-node.fm-bright").bounding_box()
             stage = page.locator(f"{VIEW} .fm-graph").bounding_box()
             assert stage["y"] <= match["y"] <= stage["y"] + stage["height"]
-        notebook.keep_screenshot(f"large-{tab}-{theme}")
-    notebook.theme(False)
+        notebook.keep_screenshot(f"large-{tab}")
 
 
 STREAMS = """\
