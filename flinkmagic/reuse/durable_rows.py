@@ -116,14 +116,7 @@ class _StoredRows:
 
     def content(self) -> bytes:
         files = [[file.partition, file.bytes, file.checksum] for file in self.files]
-        told = {
-            "schema": self.schema,
-            "partitions": self.partitions,
-            "kept_bytes": self.kept_bytes,
-            "layout": self.layout,
-            "files": files,
-        }
-        return json.dumps(told).encode()
+        return json.dumps({**vars(self), "files": files}).encode()
 
 
 class _OtherLayoutError(DamagedError):
