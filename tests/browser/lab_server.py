@@ -143,7 +143,11 @@ class Notebook:
 
     def theme(self, dark: bool) -> None:
         self.command("apputils:change-theme", theme="JupyterLab Dark" if dark else "JupyterLab Light")
-        self.page.wait_for_function(f"document.body.dataset.jpThemeLight === '{str(not dark).lower()}'")
+        # JupyterLab covers the page while it loads a theme, and lets that fade after the theme is there.
+        self.page.wait_for_function(
+            f"document.body.dataset.jpThemeLight === '{str(not dark).lower()}'"
+            " && !document.querySelector('#jupyterlab-splash')"
+        )
 
     def run_all(self) -> None:
         self.page.wait_for_function(
