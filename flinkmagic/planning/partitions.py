@@ -12,6 +12,7 @@ from flinkmagic.planning.plan_reader import (
     ADAPTIVE,
     BROADCAST_EXCHANGE,
     CACHED_SCAN,
+    DISTRIBUTED_SEQUENCE,
     REUSED_EXCHANGE,
     SHUFFLE_EXCHANGE,
     PlanForest,
@@ -56,7 +57,7 @@ class PartitionCounts:
 
     def starts_job(self, node: PlanNode) -> bool:
         """Return whether Spark starts a job merely to make the operator's RDD."""
-        if node.kind == "AttachDistributedSequenceExec":
+        if node.kind == DISTRIBUTED_SEQUENCE:
             return True
         if is_adaptive_cache(node) and node.number not in self.filled_before:
             return True

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SHUFFLE_EXCHANGE = "ShuffleExchangeExec"
 BROADCAST_EXCHANGE = "BroadcastExchangeExec"
 COLLECT_METRICS = "CollectMetricsExec"
+DISTRIBUTED_SEQUENCE = "AttachDistributedSequenceExec"
 REUSED_EXCHANGE = "ReusedExchangeExec"
 SUBQUERY_BROADCAST = "SubqueryBroadcastExec"
 REUSED_SUBQUERY = "ReusedSubqueryExec"

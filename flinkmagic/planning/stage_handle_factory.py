@@ -15,6 +15,7 @@ from flinkmagic.planning.partitions import PartitionCount, PartitionCounts
 from flinkmagic.planning.plan_reader import (
     CACHED_SCAN,
     COLLECT_METRICS,
+    DISTRIBUTED_SEQUENCE,
     FILE_SCAN,
     MAY_CALL_PYTHON,
     PYTHON_OPERATORS,
@@ -60,6 +61,7 @@ class _StageFacts(TypedDict):
     starts_jobs_early: bool
     calls_python: bool
     collected: Callable[[], None] | None
+    clean_up: Callable[[], None] | None
     joins: Once
     row_metrics: Renewable
     metrics: Callable[[], StageMetrics]
@@ -304,6 +306,7 @@ class StageHandleFactory:
             "starts_jobs_early": starts_jobs or any(self._counts.starts_job(node) for node in stage.nodes),
             "calls_python": calls_python or any(map(_calls_python, stage.nodes)),
             "collected": self._collected(stage),
+            "clean_up": self._clean_up(stage),
             "joins": self._joins(stage),
             "row_metrics": self._row_metrics(stage),
             "metrics": partial(self._measured, stage, top),
@@ -324,6 +327,18 @@ class StageHandleFactory:
                 self._metrics.collected(self._rebuilder, node)
 
         return collected
+
+    def _clean_up(self, stage: Stage) -> Callable[[], None] | None:
+        """Return what to call when a stage is over that stores rows in order to number them."""
+        nodes = [self._forest.jvm_node(node) for node in stage.nodes if node.kind == DISTRIBUTED_SEQUENCE]
+        if not nodes or stage.cached:
+            return None
+
+        def clean_up() -> None:
+            for node in nodes:
+                self._rebuilder.rebuild(node).cleanupResources()
+
+        return clean_up
 
     def _observed(self, request: SinkRequest, plan: JavaObject) -> ObservedQuery | None:
         if not is_observed(self._forest.sc, request.logical_plan):

@@ -218,6 +218,8 @@ class StageHandle:
     """Whether its tasks may wait for Python workers."""
     collected: Callable[[], None] | None = field(repr=False, default=None)
     """For a stage that observes something: call it when the stage is done, whatever runs again of it later."""
+    clean_up: Callable[[], None] | None = field(repr=False, default=None)
+    """For a stage whose operators store rows of their own: call it when a run is over, as adaptive Spark does."""
     observed: ObservedQuery | None = field(repr=False, default=None)
     """Set if it is the stage of a sink whose query observes something."""
     written: Callable[[JavaObject], object] | None = field(repr=False, default=None)
@@ -309,7 +311,7 @@ class StageHandle:
     def let_go(self) -> None:
         """Release the JVM's objects: the stage will not run again, and what it made is held elsewhere, or gone."""
         self.joins, self.merged = Once.of(()), Once.of(-1)
-        self.collected = self.observed = self.written = None
+        self.collected = self.clean_up = self.observed = self.written = None
         self.metrics = StageMetrics
         self.row_metrics.let_go()
         self.made.let_go()

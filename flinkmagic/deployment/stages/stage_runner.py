@@ -109,7 +109,11 @@ class StageRunner:
         handle, started = stage.handle, time.monotonic()
         if handle.tasks or not handle.is_map_stage:  # Spark refuses a map stage without partitions
             self._prepare(stage)
-        sizes = handle.run(self, stage.ready)
+        try:
+            sizes = handle.run(self, stage.ready)
+        finally:
+            if handle.clean_up is not None:
+                handle.clean_up()
         try:
             self._done(handle, self.kept)
         except Exception as error:  # noqa: BLE001 - what the stage wrote is committed

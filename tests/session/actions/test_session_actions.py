@@ -358,6 +358,22 @@ def test_what_depends_on_partitions_is_that_of_plain_spark(session) -> None:
     assert "partitions" in session.report.reason
 
 
+def test_numbered_rows_of_pandas_on_spark_are_not_left_stored(session) -> None:
+    session.plain(
+        """
+        numbered = spark.range(0, 40, 1, 4).pandas_api().to_spark(index_col="i")
+        counted = numbered.withColumn("place", F.col("i")).groupBy("place").count()
+        None
+        """
+    )
+    stored = session.spark.sparkContext._jsc.getPersistentRDDs
+    line = "sorted((row['place'] % 5, row['count']) for row in counted.collect())"
+    plain, before = session.plain(line), set(stored())
+    assert session.cell(line) == plain
+    assert session.report.is_driven
+    assert set(stored()) == before
+
+
 def test_an_action_is_a_batch_whatever_mode_is_set_for_cells(spark) -> None:
     session = Session(spark, options=JobOptions(retain="session", mode="streaming"))
     assert session.cell("spark.range(40).groupBy(F.expr('id % 41')).count().collect().__len__()") == 40
