@@ -28,11 +28,11 @@ public class SingleStages {
         "LogicalRelation", "Project", "Range", "ResolvedHint", "SubqueryAlias", "View"
     }));
     private static final HashSet<String> NARROW = new HashSet<String>(Arrays.asList(new String[] {
-        "CommandResult", "DataSourceV2Relation", "DataSourceV2ScanRelation", "DeserializeToObject", "ExternalRDD",
-        "Filter", "Generate", "HiveTableRelation", "LocalRelation", "LogicalRDD",
-        "LogicalRelation", "MapElements", "MapInArrow", "MapInPandas", "MapPartitions", "OneRowRelation", "Project",
-        "PythonMapInArrow", "Range", "ResolvedHint", "Sample", "SerializeFromObject", "SubqueryAlias", "TypedFilter",
-        "Union", "View"
+        "AttachDistributedSequence", "CommandResult", "DataSourceV2Relation", "DataSourceV2ScanRelation",
+        "DeserializeToObject", "ExternalRDD", "Filter", "Generate", "HiveTableRelation", "LocalRelation",
+        "LogicalRDD", "LogicalRelation", "MapElements", "MapInArrow", "MapInPandas", "MapPartitions",
+        "OneRowRelation", "Project", "PythonMapInArrow", "Range", "ResolvedHint", "Sample", "SerializeFromObject",
+        "SubqueryAlias", "TypedFilter", "Union", "View"
     }));
 
     /** What gives other values if the same rows lie in other partitions; seeds count by partition. */

@@ -358,11 +358,12 @@ def test_what_depends_on_partitions_is_that_of_plain_spark(session) -> None:
     assert "partitions" in session.report.reason
 
 
-def test_numbered_rows_of_pandas_on_spark_are_not_left_stored(session) -> None:
+@pytest.mark.parametrize("place", ["F.col('i')", "F.monotonically_increasing_id()"], ids=["index", "natural order"])
+def test_numbered_rows_of_pandas_on_spark_are_driven_and_not_left_stored(session, place) -> None:
     session.plain(
-        """
+        f"""
         numbered = spark.range(0, 40, 1, 4).pandas_api().to_spark(index_col="i")
-        counted = numbered.withColumn("place", F.col("i")).groupBy("place").count()
+        counted = numbered.withColumn("place", {place}).groupBy("place").count()
         None
         """
     )
