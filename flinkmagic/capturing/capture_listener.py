@@ -77,6 +77,9 @@ class CaptureListener:
     def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
         """Note, in mode LINES, that plain Spark has written what could not be deployed, and why it could not."""
 
+    def raised(self, error: BaseException) -> None:
+        """Note what a call of the block's raises."""
+
     def act(self, call: ActionCall) -> Any:
         """Carry out an action of the block's own thread; return what it returns."""
         return call.run_plainly()

@@ -33,6 +33,7 @@ from flinkmagic.magics.cell_recorder import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.line_jobs import NotedActions
 from flinkmagic.magics.spark_session import running_session, say_other_python
+from flinkmagic.magics.tracebacks import show_without_ours
 from flinkmagic.options import NO_RETENTION, OPTIONS, JobOptions
 from flinkmagic.session.line_as_job import Line
 
@@ -320,6 +321,9 @@ class _Lines(DeployingListener):
                 self._card.finish(act, [*left, *written.remarks()])
             else:
                 self._card.drop(act)
+
+    def raised(self, error: BaseException) -> None:
+        show_without_ours(self._magics.shell, error)
 
     def act(self, call: ActionCall) -> Any:
         self._magics.cells.act(self._cell.recorded, call.df)

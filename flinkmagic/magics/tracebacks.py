@@ -1,4 +1,4 @@
-"""Shows interrupts as those of any cell: the user's own lines, and none of ours or of what we wait in."""
+"""Shows interrupts and errors as those of any cell: the user's own lines, and none of ours or of what we wait in."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from flinkmagic.capturing.hooks.current_capture import HOOK_FILE
+from flinkmagic.capturing.hooks.patches import without_ours
 from flinkmagic.capturing.source_code.code_files import FLINKMAGIC
 from flinkmagic.magics.cell import CompiledBody
 
@@ -41,6 +42,17 @@ def interrupted_in_a_call(shell: Any) -> Iterator[None]:
 
         interrupt._render_traceback_ = told  # type: ignore[attr-defined]
         raise
+
+
+def show_without_ours(shell: Any, error: BaseException) -> None:
+    """Show an error of a call without our frames: IPython shows the last frame of a traceback even if it is hidden."""
+    if hasattr(error, "_render_traceback_"):
+        return
+
+    def told() -> Any:
+        return shell.InteractiveTB.structured_traceback(type(error), error, without_ours(error.__traceback__))
+
+    error._render_traceback_ = told  # type: ignore[attr-defined]
 
 
 def _user_lines(trace: TracebackType | None) -> TracebackType | None:

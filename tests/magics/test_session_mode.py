@@ -161,7 +161,18 @@ def test_a_failed_write_raises_what_spark_raises_with_its_line_and_its_vertex(on
     shown = cell.stdout.partition("Traceback")[2]
     assert "----> 8 rows.write.parquet(f'{at}/out')" in shown
     assert "flinkmagic/" not in shown
+    assert "flinkmagic_hook" not in shown
     assert not Path(on.names["at"], "out", "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("action", ["collect()", "select('none_such')"])
+def test_an_error_is_shown_on_its_line_without_our_frames(on, action) -> None:
+    rows = "rows = spark.range(4).selectExpr('raise_error(string(id)) AS x').groupBy('x').count()"
+    cell = on.run(f"{rows}\nrows.{action}")
+    shown = cell.stdout.partition("Traceback")[2]
+    assert f"----> 2 rows.{action}" in shown
+    assert "flinkmagic_hook" not in shown
+    assert "hidden" not in shown
 
 
 def test_what_spark_refuses_it_refuses_on_the_line(on) -> None:
@@ -283,6 +294,7 @@ def test_an_interrupt_cancels_the_write_and_leaves_nothing(on, interrupt_later) 
     assert isinstance(cell.error, KeyboardInterrupt)
     assert "----> 2 spark.range(2)" in cell.stdout
     assert "flinkmagic/" not in cell.stdout
+    assert "flinkmagic_hook" not in cell.stdout
     assert [job.status.value for job in session.submitted_jobs()][-1] == "CANCELED"
     assert current_capture.active == []
     assert on.run("spark.range(3).count()").value == 3

@@ -146,11 +146,13 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
                 return hook.after(recorder, args, kwargs, result)
             except Exception as error:
                 trace = error.__traceback__
-                error.__traceback__ = _without_ours(trace.tb_next if trace is not None else None)
+                error.__traceback__ = without_ours(trace.tb_next if trace is not None else None)
+                recorder.listener.raised(error)
                 raise error
             except KeyboardInterrupt as interrupt:
                 if recorder.mode is CaptureMode.LINES:  # otherwise the magic that captures shows it (`captured_cell`)
                     interrupt.__traceback__ = None  # what we wait in is not what the user waits for
+                recorder.listener.raised(interrupt)
                 raise interrupt
             finally:
                 hook.finish(args)
@@ -159,12 +161,12 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
     return functools.wraps(original)(call)
 
 
-def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+def without_ours(trace: TracebackType | None) -> TracebackType | None:
     """Return a traceback without the frames of this package: the user's line, then Spark's."""
     if trace is None:
         return None
-    rest = _without_ours(trace.tb_next)
-    if trace.tb_frame.f_code.co_filename.startswith(FLINKMAGIC):
+    rest = without_ours(trace.tb_next)
+    if trace.tb_frame.f_code.co_filename.startswith((FLINKMAGIC, HOOK_FILE)):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 
