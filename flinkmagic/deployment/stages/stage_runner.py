@@ -213,7 +213,8 @@ class StageRunner:
         """Return what a call of PySpark's raises for an error of Spark's: py4j's own for one that it does not know."""
         from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
-        error = Py4JJavaError("An error occurred while running a stage.\n", throwable)
+        # In py4j's words: its own error would end the call itself, which here has only begun the stage.
+        error = Py4JJavaError(f"An error occurred while calling {self._jsc._target_id}.submitMapStage.\n", throwable)
         try:
             raise error  # what is converted is logged with the error that is being handled
         except Py4JJavaError:
