@@ -87,6 +87,25 @@ def test_a_condition_that_depends_on_chance_is_decided_once(spark):
     assert main.columns == parts.select("a", "all").columns == ["id"]
 
 
+def test_sparks_log_says_nothing_of_a_split(spark):
+    log4j = spark._jvm.org.apache.logging.log4j
+    root, text = log4j.LogManager.getRootLogger(), spark._jvm.java.io.StringWriter()
+    told = log4j.core.appender.WriterAppender.createAppender(None, None, text, "told", False, True)
+    before = str(root.getLevel())
+    told.start()
+    root.addAppender(told)
+    spark.sparkContext.setLogLevel("WARN")
+    try:
+        F.col("id") == F.col("id")  # noqa: B015 - Spark warns of it
+        assert "trivially true" in text.toString()
+        text.getBuffer().setLength(0)
+        split(spark.range(9), {"low": "id < 5"}).select("low")
+        assert "trivially" not in text.toString()
+    finally:
+        spark.sparkContext.setLogLevel(before)
+        root.removeAppender(told)
+
+
 def kept_frames():
     return [frame for _, frame in split_hooks._persisted]
 

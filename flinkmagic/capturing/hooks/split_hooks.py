@@ -49,8 +49,8 @@ _persisted: list[tuple[JavaObject, DataFrame]] = []
 def persisted(df: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return a DataFrame with the same rows, which are kept once they are computed, and the one that keeps them."""
     _release_unused()
-    mark = F.lit(f"split {uuid.uuid4().hex}")
-    shared, kept = df.where(mark == mark), df.where(mark == mark)
+    mark = F.lit(f"split {uuid.uuid4().hex}").isNotNull()
+    shared, kept = df.where(mark), df.where(mark)
     kept.persist()
     jvm = df.sparkSession._jvm
     assert jvm is not None
