@@ -290,6 +290,17 @@ def test_actions_through_the_machine_return_what_plain_ones_return(spark: Any, s
     assert max(report.reused for report in machine.reports) > 0
 
 
+def test_what_a_python_function_made_is_reused(spark: Any, source: str) -> None:
+    plus_one = F.udf(lambda value: value + 1, "long")
+    by_next = spark.read.parquet(source).groupBy(plus_one("k").alias("next")).count()
+    machine = SessionActions()
+    with flinkmagic.capture(spark, listener=Acts(machine)):
+        assert len(by_next.collect()) == 7
+        assert [row.next for row in by_next.orderBy("next").collect()] == [1, 2, 3, 4, 5, 6, 7]
+    _, second = machine.reports
+    assert second.reused > 0
+
+
 def test_an_action_is_cancelled_in_what_spark_runs_itself(spark: Any, source: str) -> None:
     class Canceller:
         def action_began(self, call: Any) -> None: ...

@@ -42,7 +42,7 @@ MAKERS = {
     "_hashlib": "openssl_md5 openssl_sha1 openssl_sha224 openssl_sha256 openssl_sha384 openssl_sha512",
     "collections": "_tuplegetter",
     "copyreg": "__newobj__ __newobj_ex__ _reconstructor",
-    "dataclasses": "_DataclassParams _HAS_DEFAULT_FACTORY_CLASS _MISSING_TYPE _replace",
+    "dataclasses": "_DataclassParams _FIELD_BASE _HAS_DEFAULT_FACTORY_CLASS _MISSING_TYPE _replace",
     "logging": "getLogger",
     "numpy": "dtype ndarray",
     "numpy._core.multiarray": "_reconstruct scalar",

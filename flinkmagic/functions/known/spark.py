@@ -32,6 +32,8 @@ SPARK = {
 }
 
 CLOUDPICKLE = frozenset(
-    {"cloudpickle", "cloudpickle.cloudpickle", "pyspark.cloudpickle", "pyspark.cloudpickle.cloudpickle"}
+    f"{package}{module}"
+    for package in ("cloudpickle", "pyspark.cloudpickle")
+    for module in ("", ".cloudpickle", ".cloudpickle_fast")
 )
-"""Modules of the functions that recreate objects of a pickle. What they make is looked at."""
+"""Modules of the functions that recreate objects of a pickle; 3.5 has the last. What they make is looked at."""

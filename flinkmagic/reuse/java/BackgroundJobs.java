@@ -4,6 +4,7 @@ import java.util.HashSet;
 
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerApplicationEnd;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 
 /**
@@ -17,6 +18,7 @@ public class BackgroundJobs extends SparkListener {
     private static final long LOOK_MS = 50;
 
     private final String tag;
+    private final BackgroundJobLogs logs;
     private final HashSet<Integer> own = new HashSet<Integer>();
     private SparkContext context = null;
     private long othersAt = 0;
@@ -26,12 +28,14 @@ public class BackgroundJobs extends SparkListener {
     /** @param tag that of these jobs */
     public BackgroundJobs(String tag) {
         this.tag = tag;
+        this.logs = new BackgroundJobLogs(tag);
     }
 
     /** Gives way from now on to the other jobs of a context. */
     public void follow(SparkContext sc) {
         context = sc;
         othersAt = now();
+        logs.open();
         sc.addSparkListener(this);
     }
 
@@ -69,6 +73,7 @@ public class BackgroundJobs extends SparkListener {
     public synchronized void begin(String description) {
         context.addJobTag(tag);
         context.setLocalProperty("spark.job.description", description);
+        logs.begin(context);
         isRunning = true;
         gaveWay = false;
     }
@@ -78,6 +83,7 @@ public class BackgroundJobs extends SparkListener {
         isRunning = false;
         context.removeJobTag(tag);
         context.setLocalProperty("spark.job.description", null);
+        logs.end(context);
         return gaveWay;
     }
 
@@ -94,7 +100,13 @@ public class BackgroundJobs extends SparkListener {
                 return;
             }
             gaveWay = true;
+            logs.keepOut();
         }
         context.cancelJobsWithTag(tag);
+    }
+
+    @Override
+    public void onApplicationEnd(SparkListenerApplicationEnd event) {
+        logs.close();
     }
 }

@@ -435,12 +435,28 @@ def sleeping(spark, seconds):
     return spark.range(0, 1, 1, 1).select(F.udf(lambda n: time.sleep(seconds) or n, "long")("id")).collect()
 
 
+def while_a_job_runs(spark, act):
+    """Let another thread act once a task runs; return the thread."""
+
+    def wait_and_act():
+        while not any(executor.numRunningTasks() for executor in executors(spark)):
+            time.sleep(0.05)
+        act()
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    return thread
+
+
+def executors(spark):
+    return spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+
+
 @pytest.mark.long
 def test_a_job_of_the_users_ends_one_that_stores(spark, jobs) -> None:
-    users = threading.Timer(1.5, spark.range(5).collect)
     assert jobs.awaitQuiet(50, 10_000)
     jobs.begin("stores rows")
-    users.start()
+    users = while_a_job_runs(spark, spark.range(5).collect)
     with pytest.raises(Exception, match="cancelled"):
         sleeping(spark, 60)
     assert jobs.end()
@@ -448,6 +464,47 @@ def test_a_job_of_the_users_ends_one_that_stores(spark, jobs) -> None:
     jobs.begin("stores rows")
     assert len(sleeping(spark, 0)) == 1
     assert not jobs.end()
+
+
+@pytest.fixture
+def log(spark):
+    """What is logged meanwhile, warnings and worse."""
+    log4j, written = spark._jvm.org.apache.logging.log4j, spark._jvm.java.io.StringWriter()
+    root = log4j.LogManager.getContext(False).getConfiguration().getRootLogger()
+    level = root.getLevel().toString()
+    appender = log4j.core.appender.WriterAppender.createAppender(None, None, written, "test", False, True)
+    appender.start()
+    root.addAppender(appender, None, None)
+    spark.sparkContext.setLogLevel("WARN")
+    yield written
+    spark.sparkContext.setLogLevel(level)
+    root.removeAppender("test")
+
+
+@pytest.mark.long
+def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log, tmp_path) -> None:
+    sc = spark.sparkContext
+
+    def written_until(cancel):
+        """Write rows without end, until something cancels that; return what is logged."""
+        canceller = while_a_job_runs(spark, cancel)
+        with pytest.raises(Exception, match="cancelled"):
+            spark.range(0, 2**60, 1, 1).write.mode("overwrite").parquet(str(tmp_path / "rows"))
+        canceller.join()
+        while any(executor.numRunningTasks() for executor in executors(spark)):
+            time.sleep(0.1)
+        return log.toString()
+
+    assert jobs.awaitQuiet(50, 10_000)
+    jobs.begin("stores rows")
+    said = written_until(spark.range(5).collect)
+    assert jobs.end()
+    assert "abort" not in said.lower()
+    assert "Lost task" not in said
+    said = written_until(sc.cancelAllJobs)
+    assert "Aborting job" in said
+    assert "Aborting task" in said
+    assert "Lost task" in said
 
 
 @pytest.mark.long
