@@ -22,7 +22,6 @@ from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_manager_runner import JobMasterServiceProcess, OnCompletion
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor
-from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
@@ -124,8 +123,7 @@ class Kernel:
         self.folder = folder
 
     def submit(self, job_graph: JobGraph) -> Future[JobStatus]:
-        services = FileSystemHaServices(self.folder)
-        result = self.dispatcher.submit_job(Submission(self, job_graph), services)
+        result = self.dispatcher.submit_job(Submission(self, job_graph), JobGraphStore(self.folder))
         self.settle()
         return result
 
@@ -290,7 +288,7 @@ def test_no_other_leads_before_the_master_has_ended(tmp_path: Path, job_graph: J
 def test_a_job_on_a_thread_of_its_own_is_suspended_from_another(tmp_path: Path, job_graph: JobGraph) -> None:
     kernel = Kernel(tmp_path)
     kernel.main_thread = MainThreadExecutor("job", kernel.clock, kernel.uncaught.append)
-    result = kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path))
+    result = kernel.dispatcher.submit_job(Submission(kernel, job_graph), JobGraphStore(tmp_path))
     kernel.dispatcher.close()
     assert result.result(10) is JobStatus.SUSPENDED
     kernel.main_thread.stop()
@@ -350,7 +348,7 @@ def test_an_interrupt_after_the_master_was_started_suspends_it_first(
     kernel = Kernel(tmp_path)
     kernel.main_thread = MainThreadExecutor("job", kernel.clock, kernel.uncaught.append)
     with pytest.raises(KeyboardInterrupt):
-        kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path))
+        kernel.dispatcher.submit_job(Submission(kernel, job_graph), JobGraphStore(tmp_path))
     assert kernel.service.scheduler.job_status is JobStatus.SUSPENDED
     assert [job.status for job in kernel.dispatcher.jobs()] == [JobStatus.SUSPENDED]
     kernel.main_thread.stop()
