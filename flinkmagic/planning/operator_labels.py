@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.amounts import cut
 from flinkmagic.planning.sql_words import does, tables
 
 if TYPE_CHECKING:
@@ -108,5 +109,4 @@ def location_facts(location: SourceLocation | None) -> dict[str, Any]:
 
 def spark_text(node: PlanNode) -> str:
     """Return Spark's own text of an operator, without expression ids, shortened."""
-    text = _EXPR_ID.sub("", _PLAN_ID.sub("", node.text))
-    return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
+    return cut(_EXPR_ID.sub("", _PLAN_ID.sub("", node.text)), TEXT_LENGTH)
