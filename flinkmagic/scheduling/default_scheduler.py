@@ -67,8 +67,8 @@ class DefaultScheduler(SchedulerBase):
         By default a failed job is never restarted.
     failover_strategy : {"region", "full"}
         What to restart (`jobmanager.execution.failover-strategy`).
-    input_dependency : InputDependencyConstraint, optional
-        When a region's inputs are enough; by default what the job's settings say.
+    input_dependency : InputDependencyConstraint
+        When a region's inputs are enough.
     slot_sharing_groups : sequence of sequences of int, optional
         The vertices that share a slot, if a strategy other than Flink's decided.
     release_partitions : bool
@@ -85,7 +85,7 @@ class DefaultScheduler(SchedulerBase):
         slot_provider: PhysicalSlotProvider,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
         failover_strategy: str = "region",
-        input_dependency: InputDependencyConstraint | None = None,
+        input_dependency: InputDependencyConstraint = InputDependencyConstraint.ALL,
         listeners: Sequence[JobListener] = (),
         event_log: JobEventLog | None = None,
         slot_sharing_groups: Sequence[Sequence[int]] | None = None,
@@ -115,8 +115,8 @@ class DefaultScheduler(SchedulerBase):
             self.fail_execution,
             self.event_log,
         )
-        self.input_dependency = input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
-        self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
+        self.input_dependency = input_dependency
+        self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, input_dependency)
         self._failure_handler = ExecutionFailureHandler(
             make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker),
             restart_strategy or NoRestartBackoffTimeStrategy(),

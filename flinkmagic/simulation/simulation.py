@@ -82,8 +82,7 @@ class Simulation:
     def __init__(self, job_graph: JobGraph, options: SimulationOptions, listeners: Sequence[JobListener] = ()) -> None:
         self.options = options
         self.execution_graph = ExecutionGraph(job_graph)
-        constraint = options.input_dependency or job_graph.settings.input_dependency_constraint
-        waits_for_any = constraint is InputDependencyConstraint.ANY
+        waits_for_any = options.input_dependency is InputDependencyConstraint.ANY
         times = SampledTaskTimes(self.execution_graph, options, waits_for_any=waits_for_any)
         self.cluster = VirtualCluster(times, options)
         self.injector = FaultInjector(self.cluster, options.faults)

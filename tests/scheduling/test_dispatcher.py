@@ -24,7 +24,7 @@ from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
+from flinkmagic.scheduling.recovery.leader_election import LeaderElection
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
@@ -314,7 +314,9 @@ def test_a_master_that_cannot_be_made_leaves_the_journal_as_it_was(
     second = Kernel(tmp_path)
     assert isinstance(second.submit(job_graph).exception(0), OSError)
     assert second.stored == before
-    assert not FileLockLeaderElection(tmp_path / f"{JOB_ID}.lock").is_leader
+    other = Contender()
+    LeaderElection(tmp_path / f"{JOB_ID}.lock").start(other)
+    assert other.granted == 1
 
 
 def test_an_interrupt_while_a_job_is_submitted_leaves_it_to_others(
@@ -372,12 +374,12 @@ class Contender:
 
 def test_two_contenders_never_lead_simultaneously(tmp_path: Path) -> None:
     contenders = [Contender() for _ in range(3)]
-    elections = [FileLockLeaderElection(tmp_path / "job.lock") for _ in contenders]
+    elections = [LeaderElection(tmp_path / "job.lock") for _ in contenders]
     for number in range(3):
         elections[number].start(contenders[number])
         for other in {0, 1, 2} - {number}:
             elections[other].start(contenders[other])
             assert isinstance(contenders[other].errors.pop(), JobLedElsewhereError)
-        assert [election.is_leader for election in elections] == [place == number for place in range(3)]
+        assert [one.granted - one.revoked for one in contenders] == [place == number for place in range(3)]
         elections[number].stop()
     assert [(c.granted, c.revoked) for c in contenders] == [(1, 1)] * 3
