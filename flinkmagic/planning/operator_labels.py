@@ -64,6 +64,11 @@ class OperatorLabels:
     names: Mapping[int, str] = field(default_factory=dict)
     """By the number of an operator without a call the user's name of what it makes."""
 
+    def add(self, calls: Mapping[int, Calls]) -> None:
+        """Add the calls of a plan's operators; an operator of an earlier plan keeps those that it has."""
+        for number, own in calls.items():
+            self.calls.setdefault(number, own)
+
     def of(self, node: PlanNode) -> OperatorLabel:
         """Return the label of one operator."""
         calls = self.calls.get(node.number, ())

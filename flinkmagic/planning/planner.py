@@ -189,7 +189,7 @@ class _Planner:
             shared=shared_stages(self._translator, requests, boundaries, self._kept),
             parallelism=parallelism,
             slots=self._clones.slots,
-            session_clone=self._clones.of(requests[0].snapshot)[0],
+            session_clone=self._clones.of(requests[0].snapshot).session,
             warnings=(*self._warnings(requests), *marked, *blocking),
             boundaries=planned_boundaries(requests, boundaries, self._kept),
             asked=self._boundaries.asked,
@@ -216,11 +216,12 @@ class _Planner:
         clones = [self._clones.of(request.snapshot) for request in requests]
 
         def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
-            clone, scope = clones[index]
+            clone = clones[index]
+            scope = clone.name
             with self._boundaries.reading_columns(clone):
                 query_execution = self._clones.plan(logical_plans[index], clone)
                 physical = query_execution.executedPlan()
-            if self._share == "never" or not self._clones.reuses_exchanges(clone):
+            if self._share == "never" or not clone.reuses_exchanges:
                 scope = f"{scope}/{index}"
             return scope, query_execution, physical
 
@@ -253,8 +254,7 @@ class _Planner:
         self._kept += self._caches.cut(self._translator, self._sinks + len(self._kept))
 
     def _label(self, root: PlanNode, frame: int | None) -> None:
-        for number, calls in self._provenance.assign(root, frame).items():
-            self._labels.calls.setdefault(number, calls)
+        self._labels.add(self._provenance.assign(root, frame))
 
     def _sink(
         self, index: int, request: SinkRequest, scope: str, query_execution: JavaObject, jvm_plan: JavaObject

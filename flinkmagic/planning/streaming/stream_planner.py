@@ -100,12 +100,11 @@ class _StreamPlanner:
 
     def sink(self, index: int, stream: DeferredStream) -> SinkTransformation:
         """Make the transformations of one query."""
-        clone, _ = self._clones.of(stream.session)
+        clone = self._clones.of(stream.session)
         self._counts.note_sources(stream.df._jdf.queryExecution().analyzed())
         # Each query runs by itself: equal exchanges of two are not one.
-        root = self._forest.read(unstarted_plan(stream, clone), str(index))
-        for number, calls in self._provenance.assign(root, stream.frame).items():
-            self._labels.calls.setdefault(number, calls)
+        root = self._forest.read(unstarted_plan(stream, clone.session), str(index))
+        self._labels.add(self._provenance.assign(root, stream.frame))
         facts = {
             "sink": stream.name,
             "kind": "stream",
@@ -139,7 +138,7 @@ class _StreamPlanner:
             shared=(),
             parallelism=self._parallelism,
             slots=self._clones.slots,
-            session_clone=self._clones.of(self._program.streams[0].session)[0],
+            session_clone=self._clones.of(self._program.streams[0].session).session,
             warnings=(*self._warnings(), *marked),
             streams=self._program.streams,
         )
