@@ -68,11 +68,6 @@ class ResourceManager:
         self._heartbeats = HeartbeatManager(clock, main_thread, heartbeat, self.disconnect_task_manager)
         main_thread.schedule(self._started_up, start_up_ms)
 
-    @property
-    def free_slots(self) -> int:
-        """How many slots of the registered executors are given to no job."""
-        return sum(executor.n_free for executor in self._executors.values())
-
     def slots_of(self, job_id: str) -> int:
         """Return how many slots a job has been given."""
         return sum(executor.slots.count(job_id) for executor in self._executors.values())
