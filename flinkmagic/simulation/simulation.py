@@ -141,13 +141,6 @@ class Simulation:
             after_event()
         return self._result()
 
-    def settle(self, after_event: Callable[[], None] = lambda: None, for_ms: float = 1_000.0) -> None:
-        """Let the last messages arrive."""
-        until_ms = self.cluster.clock.now_ms() + for_ms
-        while self.main_thread.next_due_ms <= until_ms:
-            self.main_thread.run_next()
-            after_event()
-
     def _over(self, result: Future[JobStatus]) -> None:
         self.is_over = True
 
