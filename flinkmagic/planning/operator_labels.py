@@ -8,8 +8,7 @@ operator that neither names keeps Spark's own name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.amounts import cut
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.planning.partitions import PartitionCounts
     from flinkmagic.planning.plan_reader import PlanNode
-    from flinkmagic.planning.provenance import Calls
+    from flinkmagic.planning.provenance import Calls, Provenance
 
 KEYED_PROCESS = "KeyedProcess"
 """What Flink calls a function with state and timers for each key."""
@@ -59,24 +58,17 @@ class OperatorLabels:
 
     program: Program
     counts: PartitionCounts
-    calls: dict[int, Calls] = field(default_factory=dict)
-    """By the number of an operator the user's calls that it belongs to; filled plan by plan."""
-    names: Mapping[int, str] = field(default_factory=dict)
-    """By the number of an operator without a call the user's name of what it makes."""
-
-    def add(self, calls: Mapping[int, Calls]) -> None:
-        """Add the calls of a plan's operators; an operator of an earlier plan keeps those that it has."""
-        for number, own in calls.items():
-            self.calls.setdefault(number, own)
+    provenance: Provenance
+    """Knows the user's calls that operators belong to, or else the user's name of what they make."""
 
     def of(self, node: PlanNode) -> OperatorLabel:
         """Return the label of one operator."""
-        calls = self.calls.get(node.number, ())
+        calls = self.provenance.calls.get(node.number, ())
         facts = call_facts(self.program, calls)
         if not calls or calls[-1].method == "sql":
             facts |= {"does": does(node), "reads": tables(node)}
-        if not calls and node.number in self.names:
-            facts["variable"] = self.names[node.number]
+        if not calls and node.number in self.provenance.names:
+            facts["variable"] = self.provenance.names[node.number]
         operator = f"{KEYED_PROCESS} ({node.name})" if node.kind in KEYED_PROCESSES else node.name
         facts |= {"operator": operator, "text": spark_text(node), "kind": node.kind, "node": node.number}
         count = self.counts.of(node)
