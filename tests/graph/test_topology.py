@@ -48,7 +48,7 @@ def test_every_field_is_taken_over() -> None:
     )  # fmt: skip
     document["transformations"][2].update(
         parallelism=2, max_parallelism=9, slot_sharing_group="g", co_location_group="k", chaining_strategy="NEVER",
-        uid="u", description="d", metadata={"line": 7.5},
+        uid="u", uid_hash="ab" * 16, managed_memory_weights={"OPERATOR": 1}, description="d", metadata={"line": 7.5},
     )  # fmt: skip
     environment = read_topology(json.dumps(document))
     assert (environment.config.parallelism, environment.config.max_parallelism) == (3, 64)
