@@ -24,7 +24,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.graph.execution_config import InputDependencyConstraint
+from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 
 _NOT_SCHEDULED, _SCHEDULED, _WAITS_FOR_RESTART = 0, 1, 2
@@ -250,3 +255,28 @@ class PipelinedRegionSchedulingStrategy:
             if consumable != self._needs_all:
                 return consumable
         return self._needs_all or not any_input
+
+    def validate(self, states: npt.NDArray[np.uint8]) -> None:
+        """Repeat the counting; raise `InvariantViolatedError` if the result differs.
+
+        For tests: it looks at everything.
+        """
+        topology = self._topology
+        for vertex, finished in enumerate(self._finished):
+            if finished and states[vertex] != ExecutionState.FINISHED.value:
+                raise InvariantViolatedError(f"vertex {vertex}, which counts as finished, is FINISHED")
+        for group in range(topology.n_groups):
+            if not self._is_awaited[group]:
+                continue
+            producers = topology.producer_of[topology.partition_start[group] : topology.partition_end[group]]
+            if self._is_blocking_group[group]:
+                missing = {(p, topology.region_of[p]) for p in producers if not self._finished[p]}
+            else:
+                regions = {topology.region_of[p] for p in producers}
+                missing = {(r, r) for r in regions if self._scheduled[r] != _SCHEDULED}
+            if self._missing[group] != len(missing):
+                raise InvariantViolatedError(f"group {group} misses {len(missing)}, not {self._missing[group]}")
+            for region in self._cross_groups.get(group, ()):
+                elsewhere = sum(1 for _, made_in in missing if made_in != region)
+                if self._missing_elsewhere[group, region] != elsewhere:
+                    raise InvariantViolatedError(f"region {region} misses {elsewhere} of group {group}")

@@ -39,7 +39,6 @@ from flinkmagic.planning.stage_handles import (
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
-from tests.deployment.board.board_invariants import check_board
 from tests.virtual_time import advance, run_until
 
 GONE = "ExecutorLostFailure (executor 1 exited unrelated to the running tasks) Reason: Command exited with code 137"
@@ -234,7 +233,7 @@ class FakeSpark:
     def settle(self):
         while self.main_thread.next_due_ms <= self.clock.now_ms():
             self.main_thread.run_next()
-            check_board(self.drive.state)
+            self.drive.state.validate()
 
     def pass_time(self, ms):
         run_until(self.main_thread, self.clock.now_ms() + ms)
@@ -256,7 +255,7 @@ class FakeSpark:
 
     def say(self, *events):
         self.drive.handle(events)
-        check_board(self.drive.state)
+        self.drive.state.validate()
         self.settle()
 
     def job_started(self, name, *, tasks=None, shuffle_id=None):

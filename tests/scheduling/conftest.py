@@ -17,13 +17,13 @@ from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.main_thread import ManualMainThreadExecutor
+from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
     TaskDeploymentDescriptor,
     TaskExecutionStateTransition,
 )
-from tests.scheduling.scheduler_validation import validate_scheduler
 from tests.virtual_time import run_until
 
 JOB_ID = "00000000000000000000000000000001"

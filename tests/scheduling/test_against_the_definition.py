@@ -20,7 +20,6 @@ from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseS
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from tests.graph.consumer_groups import consumer_groups
-from tests.scheduling.scheduler_validation import validate_strategy
 
 PIPELINED_WEB = [
     ("a", 2, ()),
@@ -165,7 +164,7 @@ def test_scheduling_and_release(job, seed: int, constraint: Constraint) -> None:
         definition.finished.add(vertex)
         expected = definition.step()
         assert released == definition.releasable()
-    validate_strategy(strategy, graph.state)
+    strategy.validate(graph.state)
 
 
 @pytest.mark.parametrize("seed", range(40))

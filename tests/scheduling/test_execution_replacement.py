@@ -6,7 +6,7 @@ from flinkmagic.errors.scheduling import ExecutorLostError, OutputLostError
 from flinkmagic.graph.execution_state import ExecutionState as S
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_status import JobStatus
-from tests.scheduling.scheduler_validation import validate_scheduler
+from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 
 TWO_STAGES = [("map", 2, ()), ("reduce", 2, ("map:hash",))]
 LOST = ExecutorLostError("tm-1", "its process was killed")

@@ -14,7 +14,6 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
-from tests.scheduling.scheduler_validation import validate_strategy
 
 ANY = InputDependencyConstraint.ANY
 
@@ -43,14 +42,14 @@ class Decisions:
         for vertex in vertices:
             self.states[vertex] = ExecutionState.FINISHED.value
             self.strategy.on_execution_finished(vertex)
-            validate_strategy(self.strategy, self.states)
+            self.strategy.validate(self.states)
         return self.taken()
 
     def reset(self, *vertices: int) -> None:
         self.strategy.on_vertices_reset(vertices)
         for vertex in vertices:
             self.states[vertex] = ExecutionState.CREATED.value
-        validate_strategy(self.strategy, self.states)
+        self.strategy.validate(self.states)
 
 
 def test_sources_start_and_consumers_follow_when_all_of_a_blocking_result_is_finished(job) -> None:
@@ -178,9 +177,9 @@ def test_counters_that_went_wrong_are_found(job) -> None:
     d.finish(0)
     d.strategy._missing[0] = 0
     with pytest.raises(InvariantViolatedError, match="group 0 misses 1, not 0"):
-        validate_strategy(d.strategy, d.states)
+        d.strategy.validate(d.states)
     with pytest.raises(InvariantViolatedError, match="counts as finished"):
-        validate_strategy(d.strategy, np.zeros_like(d.states))
+        d.strategy.validate(np.zeros_like(d.states))
 
 
 @pytest.mark.parametrize("parallelism", [300, 600])

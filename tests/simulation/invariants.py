@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
+from flinkmagic.scheduling.scheduler_validation import validate_scheduler
 from flinkmagic.simulation.shuffle_environment import PartitionState
 from flinkmagic.simulation.simulated_task_executor import SimulatedTaskExecutor
 from flinkmagic.simulation.simulation import Simulation
-from tests.scheduling.scheduler_validation import validate_scheduler
 
 
 class ClusterInvariants:
     """Checks a simulation; each check raises `InvariantViolatedError`.
 
-    1. All that holds of the scheduler (`validate_scheduler`).
+    1. All that holds of the scheduler (`DefaultScheduler.validate`).
     2. An executor never has tasks in more slots than it has, nor in a slot that was not given to the job; a
        slot never holds two subtasks of a job vertex.
     3. No one reads a released partition but a task that the scheduler has given up.
@@ -47,9 +47,8 @@ class ClusterInvariants:
         for resource_id, executor in self._cluster.executors.items():
             _require(not executor.tasks, f"no task is left on {resource_id}")
             _require(executor.slots.count(None) == len(executor.slots), f"all slots of {resource_id} are free")
-            known = manager._executors.get(resource_id)
-            is_free = known is None or known.n_free == len(executor.slots)
-            _require(is_free, f"the slots of {resource_id} are known as free")
+            known = manager.free_slots_on(resource_id)
+            _require(known in (None, len(executor.slots)), f"the slots of {resource_id} are known as free")
         _require(self._simulation.job_master.slot_pool.pool.n_slots == 0, "the slot pool is empty")
         if self._simulation.scheduler.job_status.is_globally_terminal:
             self._check_nothing_lies_about()
@@ -77,9 +76,9 @@ class ClusterInvariants:
     def _check_pool(self) -> None:
         bridge = self._simulation.job_master.slot_pool
         pool = bridge.pool
-        fulfilled = bridge._fulfilled
+        fulfilled = bridge.fulfilled_requests
         _require(
-            pool.required == len(bridge._pending) + len(fulfilled),
+            pool.required == len(bridge.pending_requests) + len(fulfilled),
             f"{pool.required} slots are required, one for each request",
         )
         free = {slot.allocation_id for slot in pool.free_slots()}

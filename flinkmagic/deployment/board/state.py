@@ -1,6 +1,6 @@
 """The state of a stage board: requests, runs, subtasks, slots and losses of one job, and what holds between them.
 
-Only the rules change it. An invariant stands beside its field; the tests check them all after each event.
+Only the rules change it. An invariant stands beside its field, and `BoardState.validate` checks them all.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from flinkmagic.deployment.board.messages import StageEnded, StageFailure
 from flinkmagic.deployment.board.stage_members import Stage, StageMembers
 from flinkmagic.deployment.board.subtask_states import (
     CANCELLING,
+    HAS_REQUEST,
+    HELD,
     NEEDS_SLOT,
     OVER,
     TABLE,
@@ -51,7 +53,7 @@ class Subtask:
     story: list[str]
     """The events and the states that they led to, oldest first, since the subtask's first execution."""
     request: str | None = None
-    """The request that waits here; None unless the state is one of `subtask_states.HAS_REQUEST`."""
+    """The request that waits here; None unless the state is one of `HAS_REQUEST`."""
     running: set[int] = field(default_factory=set)
     """Spark's task attempts that run. A replacement shares those of the execution before it."""
     attempt: ExecutionAttemptID | None = None
@@ -63,7 +65,7 @@ class Subtask:
     launched_ms: float = 0.0
     """When Spark launched its first task."""
     succeeded_ms: float | None = None
-    """The end of the task that counts; never None in one of `subtask_states.HELD`."""
+    """The end of the task that counts; never None in one of `HELD`."""
     end: SubtaskEnd | None = None
     """The last report."""
     told: set[ExecutionAttemptID] = field(default_factory=set)
@@ -82,6 +84,14 @@ class Subtask:
     def attempts(self) -> list[ExecutionAttemptID]:
         """Return the executions that share its tasks, its own last."""
         return [*self.companions, *([self.attempt] if self.attempt is not None else [])]
+
+    def validate(self) -> None:
+        """Check each field against the state."""
+        assert (self.request is not None) == (self.state in HAS_REQUEST), self
+        assert self.succeeded_ms is not None or self.state not in HELD, self
+        assert self.end is not None or not self.told, self
+        assert set(self.unannounced) <= set(self.attempts()), self
+        assert self.told <= set(self.attempts()), self
 
 
 @dataclass(eq=False)
@@ -179,6 +189,14 @@ class Run:
         for one in self.subtasks.values():
             one.running.clear()
 
+    def validate(self) -> None:
+        """Check the subtasks, and what is counted of them."""
+        assert +self.counts == Counter(one.state for one in self.subtasks.values()), self.counts
+        for number, one in self.subtasks.items():
+            one.validate()
+            assert one.number == number
+            assert one.state not in (SubtaskState.EXPECTED, SubtaskState.REPLACED), one
+
 
 @dataclass(eq=False)
 class VertexRun(Run):
@@ -238,6 +256,19 @@ class VertexRun(Run):
         super().lose_tasks()
         self.helpers.clear()
 
+    def validate(self) -> None:
+        """Check the run, and that its region agrees."""
+        super().validate()
+        assert self in self.region
+        for other in self.region:
+            assert (other.tag, other.outcome, other.is_cancelled) == (self.tag, self.outcome, self.is_cancelled)
+        assert (self.first_failed is None) == (self.last_failed is None)
+        assert self.failure_to_tell is None or self.outcome is not None
+        # Tasks and helpers of a job that was cancelled may still be launched when the run is over.
+        is_done = self.outcome is not None and not self.helpers and self.are_all_over and not self.has_running_tasks
+        assert self.is_over or not is_done, self
+        assert not self.is_over or (self.outcome is not None and self.are_all_over), self
+
 
 @dataclass(eq=False)
 class RemadeRun(Run):
@@ -245,6 +276,12 @@ class RemadeRun(Run):
 
     needed_by: dict[int, VertexRun] = field(default_factory=dict)
     """By subtask of this run, the run that needs its output, while that has no outcome."""
+
+    def validate(self) -> None:
+        """Check the run, and what of it is needed."""
+        super().validate()
+        assert self.needed_by.keys() <= self.subtasks.keys()
+        assert all(run.outcome is None for run in self.needed_by.values())
 
 
 class Role(NamedTuple):
@@ -372,6 +409,31 @@ class BoardState:
         lead = self.members.lead_of(self.graph.job_vertex_by_id(attempt.job_vertex_id).index)
         found = [(run, run.subtasks[attempt.subtask]) for run in self.runs_of(lead) if attempt.subtask in run.subtasks]
         return next(((run, one) for run, one in found if attempt in one.attempts()), None)
+
+    def validate(self) -> None:
+        """Raise AssertionError if an invariant does not hold. For tests: it looks at everything."""
+        for run in {*self.active.values(), *self.remade.values(), *self.runs.values()}:
+            run.validate()
+        waiting = [
+            (request, (index, subtask))
+            for index, requests in self.waiting.items()
+            for subtask, request in requests.items()
+        ]
+        in_runs = [
+            (one.request, (run.index, one.number))
+            for run in self.all_runs()
+            for one in run.subtasks.values()
+            if one.request is not None
+        ]
+        assert sorted(waiting + in_runs) == sorted(self.requests.items())
+        for index, run in self.active.items():
+            assert run.index == index
+            assert not run.is_over
+        for tag, run in self.runs.items():
+            assert (run.tag, run.region[0]) == (tag, run)
+        assert all(run in self.runs[run.tag].region for run in self.active.values())
+        assert all(self.runs[tag].outcome is None for tag in self.ended)
+        assert self.launching is None
 
 
 def remaining_paths(graph: ExecutionGraph) -> list[int]:

@@ -76,6 +76,12 @@ class QueryTasks:
     is_running: bool = False
     """Whether the query was started, and has not ended."""
 
+    def validate(self) -> None:
+        """Check each field against the others."""
+        assert self.attempts.keys() <= self.vertices
+        assert self.is_running == (self.attempts.keys() == self.vertices)
+        assert self.canceled <= set(self.attempts.values()) if self.is_running else not self.canceled
+
 
 class QueryBoard:
     """Applies the rules to the queries of one job.
@@ -107,6 +113,11 @@ class QueryBoard:
     def is_idle(self) -> bool:
         """Whether no query runs."""
         return not any(query.is_running for query in self.queries.values())
+
+    def validate(self) -> None:
+        """Raise AssertionError if an invariant does not hold."""
+        for query in self.queries.values():
+            query.validate()
 
     def handle(self, event: Any) -> Iterator[Instruction | StartQuery | StopQuery]:
         """Return what to do about an event; carry out each instruction before the next one is taken."""

@@ -52,13 +52,22 @@ class DeclarativeSlotPoolBridge:
             clock, main_thread, self._usable_slots, self._fail, slot_request_timeout_ms
         )
         self._pending: dict[str, PhysicalSlotRequest] = {}
-        """The requests that wait, in the order in which they were made."""
         self._fulfilled: dict[str, PhysicalSlotRequest] = {}
         """By allocation id. Invariant: the pool requires as many slots as these two have entries."""
         self._no_slot_since_ms: float | None = None
         self._is_batch_check_due = False
         self._is_idle_check_due = False
         self._is_closed = False
+
+    @property
+    def pending_requests(self) -> list[PhysicalSlotRequest]:
+        """The requests that wait, in the order in which they were made."""
+        return list(self._pending.values())
+
+    @property
+    def fulfilled_requests(self) -> dict[str, PhysicalSlotRequest]:
+        """The requests that have their slots, by allocation id."""
+        return dict(self._fulfilled)
 
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Ask for the slots of one call."""

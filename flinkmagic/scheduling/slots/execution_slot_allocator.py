@@ -53,7 +53,6 @@ class SlotSharingExecutionSlotAllocator:
         self._preferred_resources = preferred_resources
         self._group_of = {vertex: number for number, group in enumerate(groups) for vertex in group}
         self._shared_slots: dict[int, SharedSlot] = {}
-        """By group, those that are held or awaited."""
         self._by_allocation: dict[str, SharedSlot] = {}
         self._request_numbers = itertools.count()
 
@@ -104,6 +103,10 @@ class SlotSharingExecutionSlotAllocator:
             for allocation_id, shared in self._by_allocation.items()
             if shared.physical is not None and shared.physical.resource_id == resource_id
         ]
+
+    def shared_slots(self) -> list[SharedSlot]:
+        """Return the slots that are held or awaited, in the order in which they were requested."""
+        return list(self._shared_slots.values())
 
     def _new_request(self, group: int) -> PhysicalSlotRequest:
         vertices = self._groups[group]

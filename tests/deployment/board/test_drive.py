@@ -12,7 +12,6 @@ from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBac
 from flinkmagic.scheduling.heartbeat import HeartbeatOptions
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
-from tests.deployment.board.board_invariants import check_board
 
 INTERVAL_MS, TIMEOUT_MS = HeartbeatOptions().interval_ms, HeartbeatOptions().timeout_ms
 CHAIN = {"Map": (2, []), "Write": (1, ["Map"])}
@@ -117,7 +116,7 @@ def test_the_events_of_a_failed_job_are_kept_and_lead_to_the_same_instructions_a
     assert {type(one).__name__ for one in again} >= {"Submit", "GiveSlot", "Report", "Replace", "TasksOver", "Later"}
     # Losses are errors, which equal only themselves.
     assert [repr(one) for one in again] == [repr(one) for one in said]
-    check_board(state)
+    state.validate()
 
 
 def test_nothing_is_kept_of_a_job_that_has_finished():

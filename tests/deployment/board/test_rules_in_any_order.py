@@ -35,7 +35,6 @@ from flinkmagic.graph.execution import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.clock import ManualClock
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from tests.deployment.board.board_invariants import check_board
 
 GRAPH = graph_of({"Within": (4, []), "Map": (4, ["~Within"]), "A": (1, ["Map"]), "B": (1, ["Map"])})
 WITHIN, MAP, *READERS = GRAPH.job_vertices
@@ -230,7 +229,7 @@ class Story:
             self.tell(Marker(run.tag))
 
     def check(self):
-        check_board(self.state)
+        self.state.validate()
         for news in self.scheduler.told.values():
             assert not ended(news[:-1]), news
         for answers in self.scheduler.answers().values():

@@ -13,7 +13,6 @@ from flinkmagic.deployment.board.state import BoardState
 from flinkmagic.scheduling.failover.restart_strategy import FixedDelayRestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_status import JobStatus
-from tests.deployment.board.board_invariants import check_board
 
 TWO_WRITES = {"A": (1, []), "First": (1, ["A"]), "B": (1, []), "Second": (1, ["B"])}
 
@@ -52,11 +51,11 @@ def test_no_vertex_waits_for_one_that_has_tasks_already(has_tasks):
 
 def submitted(board, finished=0):
     """Which subtasks go to Spark when a decision is due."""
-    check_board(board.state)
+    board.state.validate()
     for instruction in board.handle(DecisionDue(session_slots=4, finished={0: finished})):
         if isinstance(instruction, Submit):
             yield instruction.index, sorted(board.state.active[instruction.index].subtasks)
-    check_board(board.state)
+    board.state.validate()
 
 
 def told(board, *events):

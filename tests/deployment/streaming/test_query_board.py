@@ -37,10 +37,7 @@ class Query:
             report = instruction.what if isinstance(instruction, Later) else instruction
             if isinstance(report, Report):
                 self.states.setdefault(report.attempt, []).append(report.state.name)
-        (query,) = self.board.queries.values()
-        assert query.attempts.keys() <= query.vertices
-        assert query.is_running == (query.attempts.keys() == query.vertices)
-        assert query.canceled <= set(query.attempts.values() if query.is_running else ())
+        self.board.validate()
 
     def task(self, vertex):
         job_vertex = GRAPH.job_vertex_of(vertex)
