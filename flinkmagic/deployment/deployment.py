@@ -30,8 +30,7 @@ from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_master import JobMaster
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor
-from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices
-from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 
 if TYPE_CHECKING:
@@ -218,9 +217,9 @@ class Deployment(ABC):
 
     # -- inside ----------------------------------------------------------------------------------------
 
-    def _submit(self, services: HighAvailabilityServices | None = None, *, listed: bool = True) -> None:
+    def _submit(self, store: JobGraphStore | None = None, *, listed: bool = True) -> None:
         """Hand the job to the session's dispatcher; raise what keeps it from starting."""
-        result = self._cluster.dispatcher.submit_job(self, services, listed=listed)
+        result = self._cluster.dispatcher.submit_job(self, store, listed=listed)
         if result.done() and (error := result.exception()) is not None:
             raise error
         result.add_done_callback(self._ended)

@@ -47,8 +47,7 @@ from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
 from flinkmagic.scheduling.job_manager_runner import OnCompletion
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
-from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
-from flinkmagic.scheduling.recovery.job_graph_store import StoredJob
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 
 if TYPE_CHECKING:
@@ -125,8 +124,7 @@ class SparkDeployment(Deployment):
             self._properties = JobProperties(
                 self._sc, name, pool, is_callers=origin.is_line, session=self._spark._jsparkSession
             )
-            services = FileSystemHaServices(folder) if folder is not None else None
-            self._submit(services, listed=not origin.is_part)
+            self._submit(JobGraphStore(folder) if folder is not None else None, listed=not origin.is_part)
         except BaseException as error:  # nothing of it is at Spark, or not any more; no thread may remain
             self._monitor.stop()
             self.main_thread.stop()

@@ -100,11 +100,6 @@ def width(text: str, size: float, face: Face = "sans", *, bold: bool = False) ->
     return size * sum(_em(char, face) for char in text) * (BOLD if bold and face == "sans" else 1.0)
 
 
-def cut(text: str, length: int) -> str:
-    """Return `text`, cut with an ellipsis where it has more than `length` characters."""
-    return text if len(text) <= length else text[: length - 1] + "…"
-
-
 def shorten(text: str, limit: float, size: float, face: Face = "sans") -> str:
     """Return `text`, cut with an ellipsis where it is wider than `limit` pixels."""
     if width(text, size, face) <= limit:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.costs import VertexCost
-from flinkmagic.display.printable import cut
 from flinkmagic.display.snapshot import LEFT_OUT, EdgeView, GraphView, JobSnapshot, NodeView, state_counts
 
 _WIDTH = 110
@@ -18,9 +17,9 @@ _NARROWEST = 18
 
 def to_text(view: GraphView) -> str:
     """Return `view` as a tree that begins at the sinks; what several of them read is written only once."""
-    lines = [cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", _WIDTH)]
+    lines = [amounts.cut(f"{printable.visible(view.name)} · {view.title}{_status(view)}", _WIDTH)]
     if view.summary:
-        lines.append(cut(printable.visible(view.summary), _WIDTH))
+        lines.append(amounts.cut(printable.visible(view.summary), _WIDTH))
     inputs: dict[str, list[EdgeView]] = {node.id: [] for node in view.nodes}
     consumed = set()
     for arrow in view.edges:
@@ -56,16 +55,16 @@ def _entry(node: NodeView, number: int, first: str, rest: str, again: bool) -> l
     """Return the lines of a node; `first` comes before the first of them, `rest` before the others."""
     title = printable.visible(node.title)
     if again:
-        return [cut(f"{first}[{number}] {title}", _WIDTH - 12) + " (see above)"]
+        return [amounts.cut(f"{first}[{number}] {title}", _WIDTH - 12) + " (see above)"]
     tail = " ".join([f"  ×{node.parallelism}", *(f"({printable.visible(badge)})" for badge in node.badges)])
     tail += _states(node)
     head = f"{first}[{number}] {palette.ROLES[node.role].word}: "
-    lines = [head + cut(title, max(_WIDTH - len(head) - len(tail), 24)) + tail]
+    lines = [head + amounts.cut(title, max(_WIDTH - len(head) - len(tail), 24)) + tail]
     for operator in reversed(node.operators):
         is_told = operator is node.main_operator
         text = operator.subtitle if is_told else f"{operator.title}  {operator.subtitle}"
         if text:
-            lines.append(cut(f"{rest}     {printable.visible(text)}", _WIDTH))
+            lines.append(amounts.cut(f"{rest}     {printable.visible(text)}", _WIDTH))
     return lines
 
 
@@ -122,7 +121,7 @@ def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> 
     rows = [header, *(_row(node, snapshot) for node in snapshot.longest_first(view.nodes))]
     others = _widths(rows)[1:]
     room = max(width - sum(others) - 2 * len(others), _NARROWEST)
-    rows = [(cut(row[0], room), *row[1:]) for row in rows]
+    rows = [(amounts.cut(row[0], room), *row[1:]) for row in rows]
     lines = aligned(rows)
     lines.insert(1, "  ".join("─" * wide for wide in _widths(rows)))
     for error in snapshot.errors:
@@ -152,7 +151,9 @@ def longest_line(view: GraphView, snapshot: JobSnapshot) -> str:
     if snapshot.status not in ("FINISHED", "FAILED", "CANCELED"):
         return ""
     costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:_LONGEST]]
-    told = [f"{cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None]
+    told = [
+        f"{amounts.cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None
+    ]
     return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
 
 

@@ -169,10 +169,6 @@ class AccessExecutionGraph:
         group = self._topology.group
         return [group(c.first_group + c.group_of_consumer(subtask)) for c in job_vertex.inputs]
 
-    def group(self, group_id: int) -> ConsumedPartitionGroup:
-        """Return a group by its global index; the same object each time."""
-        return self._topology.group(group_id)
-
 
 def _frozen(column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
     copy: npt.NDArray[_Scalar] = column.copy()

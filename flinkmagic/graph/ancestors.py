@@ -38,7 +38,7 @@ def with_ancestors(job_graph: JobGraph, vertices: Iterable[str]) -> JobGraph:
         if vertex_id not in needed:
             needed.add(vertex_id)
             waiting += [edge.producer.id for edge in job_graph.vertices[vertex_id].inputs]
-    part = JobGraph(job_graph.name, job_graph.job_type, job_graph.config, job_graph.settings, job_graph.job_id)
+    part = JobGraph(job_graph.name, job_graph.job_type, job_graph.config, job_graph.job_id)
     part.vertices = {one.id: _alone(one) for one in job_graph.vertices.values() if one.id in needed}
     _connect(job_graph, part)
     part.slot_sharing_groups = tuple(_in_part(job_graph.slot_sharing_groups, part))

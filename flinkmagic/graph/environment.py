@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.errors.graph import DuplicateTransformationIdError, FeedbackParallelismError
 from flinkmagic.graph.exchange_mode import BatchShuffleMode, RuntimeExecutionMode
-from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings
+from flinkmagic.graph.execution_config import ExecutionConfig
 from flinkmagic.graph.stream_graph_generator import StreamGraphGenerator
 from flinkmagic.graph.transformations import (
     UPPER_BOUND_MAX_PARALLELISM,
@@ -49,8 +49,6 @@ class StreamExecutionEnvironment:
     upper_bound_max_parallelism : int
         The greatest parallelism allowed. Flink's bound is that of its key groups; a Spark stage has none, so the
         planner of Spark stages sets a greater one.
-    settings : JobSettings, optional
-        What travels with the job to its scheduler and does not affect its graphs.
     """
 
     def __init__(
@@ -63,7 +61,6 @@ class StreamExecutionEnvironment:
         chaining: bool = True,
         batch_shuffle_mode: BatchShuffleMode | None = None,
         upper_bound_max_parallelism: int = UPPER_BOUND_MAX_PARALLELISM,
-        settings: JobSettings | None = None,
     ) -> None:
         if parallelism == _PARALLELISM_UNKNOWN:
             parallelism = 1
@@ -77,7 +74,6 @@ class StreamExecutionEnvironment:
             batch_shuffle_mode or BatchShuffleMode.ALL_EXCHANGES_BLOCKING,
             upper_bound_max_parallelism,
         )
-        self.settings = settings or JobSettings()
         self.transformations: list[Transformation] = []
         self._ids: dict[int, Transformation] = {}
         self._next_id = 1

@@ -1,4 +1,7 @@
-"""The settings of a job: those that its operators share, and those that its graphs pass to the scheduler."""
+"""The settings of a job: those that its operators share, and those of its scheduler.
+
+Departure from Flink: jars, files, savepoints and checkpoints are not here. Spark ships and keeps its own.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +38,3 @@ class InputDependencyConstraint(Enum):
 
     ANY = "ANY"
     ALL = "ALL"
-
-
-@dataclass(frozen=True)
-class JobSettings:
-    """The job-wide settings.
-
-    Departure from Flink: jars, files, savepoints and checkpoints are not here. Spark ships and keeps its own.
-    """
-
-    input_dependency_constraint: InputDependencyConstraint = InputDependencyConstraint.ALL

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
-from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings, ScheduleMode
+from flinkmagic.graph.execution_config import ExecutionConfig, ScheduleMode
 from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
 from flinkmagic.graph.stream_config import StreamConfig
@@ -183,23 +183,15 @@ class JobGraph:
         32 hexadecimal digits, random unless given.
     vertices : dict of str to JobVertex
         By id, in the order in which they were made: consumers first.
-    settings : JobSettings
-        What the scheduler follows.
     """
 
     def __init__(
-        self,
-        name: str,
-        job_type: RuntimeExecutionMode,
-        config: ExecutionConfig,
-        settings: JobSettings,
-        job_id: str | None = None,
+        self, name: str, job_type: RuntimeExecutionMode, config: ExecutionConfig, job_id: str | None = None
     ) -> None:
         self.name = name
         self.job_id = job_id or uuid.uuid4().hex
         self.job_type = job_type
         self.config = config
-        self.settings = settings
         self.vertices: dict[str, JobVertex] = {}
         self.slot_sharing_groups: tuple[SlotSharingGroup, ...] = ()
         self.co_location_groups: tuple[CoLocationGroup, ...] = ()

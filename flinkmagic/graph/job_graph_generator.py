@@ -106,9 +106,7 @@ class _JobGraphGenerator:
         self._stream_graph = stream_graph
         self._chaining = Chaining(stream_graph)
         self._hashes = generate_hashes(stream_graph, self._chaining)
-        self._job_graph = JobGraph(
-            stream_graph.name, stream_graph.job_type, stream_graph.config, stream_graph.settings, job_id
-        )
+        self._job_graph = JobGraph(stream_graph.name, stream_graph.job_type, stream_graph.config, job_id)
         self._chains: dict[int, _ChainInfo] = {}
         self._vertices: dict[int, JobVertex] = {}
         self._hybrid: StreamEdge | None = None

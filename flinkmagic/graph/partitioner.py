@@ -32,17 +32,13 @@ class StreamPartitioner:
     Parameters
     ----------
     kind : PartitionerKind
-        The kind of spreading.
-    key : object, optional
-        What a keyed kind (HASH, RANGE, CUSTOM) partitions by. Two keyed partitioners are equal if their keys are;
-        without a key one is equal only to itself, like two key selectors in Flink.
+        The kind of spreading. A keyed one (HASH, RANGE, CUSTOM) is equal only to itself, as a key selector is in Flink.
     """
 
-    __slots__ = ("key", "kind")
+    __slots__ = ("kind",)
 
-    def __init__(self, kind: PartitionerKind, key: object | None = None) -> None:
+    def __init__(self, kind: PartitionerKind) -> None:
         self.kind = kind
-        self.key = key
 
     @property
     def is_pointwise(self) -> bool:
@@ -62,9 +58,7 @@ class StreamPartitioner:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, StreamPartitioner) or self.kind is not other.kind:
-            return False
-        return self.kind not in _KEYED or (self.key is not None and self.key == other.key)
+        return isinstance(other, StreamPartitioner) and self.kind is other.kind and self.kind not in _KEYED
 
     def __hash__(self) -> int:
         return hash(self.kind)
@@ -73,7 +67,7 @@ class StreamPartitioner:
         return self.kind.name
 
     def __repr__(self) -> str:
-        return f"StreamPartitioner({self.kind.name}{'' if self.key is None else f', key={self.key!r}'})"
+        return f"StreamPartitioner({self.kind.name})"
 
 
 FORWARD = StreamPartitioner(PartitionerKind.FORWARD)

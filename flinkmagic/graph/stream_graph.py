@@ -14,7 +14,7 @@ from flinkmagic.graph.exchange_mode import (
     RuntimeExecutionMode,
     StreamExchangeMode,
 )
-from flinkmagic.graph.execution_config import ExecutionConfig, JobSettings
+from flinkmagic.graph.execution_config import ExecutionConfig
 from flinkmagic.graph.partitioner import FORWARD, REBALANCE, PartitionerKind, StreamPartitioner
 from flinkmagic.graph.transformations import OutputTag
 
@@ -124,7 +124,6 @@ class StreamGraph:
     name: str
     job_type: RuntimeExecutionMode
     config: ExecutionConfig
-    settings: JobSettings
     global_exchange_mode: GlobalStreamExchangeMode
     has_split: bool
     nodes: dict[int, StreamNode] = field(default_factory=dict)

@@ -80,9 +80,7 @@ class StreamGraphGenerator:
         mode = GlobalStreamExchangeMode.ALL_EDGES_PIPELINED
         if self._batch:
             mode = GLOBAL_MODE_OF_SHUFFLE_MODE[config.batch_shuffle_mode]
-        self._graph = StreamGraph(
-            environment.name, environment.runtime_mode, config, environment.settings, mode, environment.has_split
-        )
+        self._graph = StreamGraph(environment.name, environment.runtime_mode, config, mode, environment.has_split)
         self._translators: dict[type[Transformation], Callable[[Any], Steps[Ids]]] = {
             SourceTransformation: self._source,
             OneInputTransformation: self._operator,

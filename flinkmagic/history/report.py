@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from flinkmagic.amounts import count, duration, moment
+from flinkmagic.amounts import count, cut, duration, moment
 from flinkmagic.display import palette
 from flinkmagic.display.document import document
 from flinkmagic.display.page import escaped, section, to_html
-from flinkmagic.display.printable import cut, lines_visible
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.display.text import aligned
 from flinkmagic.history.event_files import find_logs
 from flinkmagic.history.event_log import Application, read_application

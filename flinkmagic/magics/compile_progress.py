@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from IPython.display import DisplayHandle
 
@@ -30,15 +30,12 @@ class CompileProgress:
     ----------
     widget : bool
         Whether a notebook shows a bar, or else a line of text.
-    clock : callable
-        Returns seconds, of which only differences count.
     """
 
-    def __init__(self, name: str, *, widget: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, *, widget: bool = True) -> None:
         self._name = name
         self._widget = widget
-        self._clock = clock
-        self._begun = clock()
+        self._begun = time.monotonic()
         self._last: float | None = None
         self._shown: _NotebookText | _TerminalText | None = None
 
@@ -70,7 +67,7 @@ class CompileProgress:
         self._tell(sinks, total, f"{self._name}: {sinks} of {total} sinks planned")
 
     def _tell(self, done: int, total: int | None, text: str) -> None:
-        now = self._clock()
+        now = time.monotonic()
         if (total or done) <= FEW_SINKS or now - self._begun < PATIENCE_S:
             return
         if self._last is not None and now - self._last < UPDATE_S and done != total:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 
-from flinkmagic.amounts import count
-from flinkmagic.display.printable import cut, lines_visible
+from flinkmagic.amounts import count, cut
+from flinkmagic.display.printable import lines_visible
 from flinkmagic.display.text import aligned
 from flinkmagic.errors.usage import StaleRunStoppedError
 from flinkmagic.magics.cell_recorder import executed_again

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.program import Program, ReadBefore
     from flinkmagic.options import JobOptions, Sharing
-    from flinkmagic.planning.clones import SessionClones
+    from flinkmagic.planning.clones import SessionClone, SessionClones
     from flinkmagic.planning.requests import SinkRequest
 
 _SHUFFLES = HIDDEN_SHUFFLES | {SHUFFLE_EXCHANGE}
@@ -161,7 +161,7 @@ class _Scope:
 
     name: str
     """The session state under which they are planned."""
-    clone: JavaObject
+    clone: SessionClone
     """The session on which they are planned."""
     cuts: JavaObject
     """The ``LogicalCuts`` of their plans."""
@@ -232,7 +232,7 @@ class Boundaries:
             return chosen, plans
         scopes: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
-            scopes.setdefault(self._clones.of(request.snapshot)[1], []).append(index)
+            scopes.setdefault(self._clones.of(request.snapshot).name, []).append(index)
         for scope, sinks in scopes.items():
             split = self._split([requests[sink] for sink in sinks])
             if len(sinks) > 1 or self._program.line.reread or split:
@@ -243,9 +243,9 @@ class Boundaries:
                     plans[sink] = these.cuts.rewrite(plans[sink], _may_read(requests[sink]))
         return chosen, plans
 
-    def _cuts(self, clone: JavaObject) -> JavaObject:
+    def _cuts(self, clone: SessionClone) -> JavaObject:
         cuts = CLASSES.new_instance(self._sc._gateway, "LogicalCuts")
-        cuts.open(clone, clone.sharedState().cacheManager())
+        cuts.open(clone.session, clone.session.sharedState().cacheManager())
         return cuts
 
     def _split(self, sinks: Sequence[SinkRequest]) -> frozenset[int]:
@@ -276,13 +276,13 @@ class Boundaries:
                 "spark.local.dir to a larger disk, or spark.driver.memory to more)."
             )
 
-    def reading_columns(self, clone: JavaObject, *, keeps: bool = True) -> AbstractContextManager[None]:
+    def reading_columns(self, clone: SessionClone, *, keeps: bool = True) -> AbstractContextManager[None]:
         """Let what is planned on a clone read, and keep, columns of text sources, if the program has any."""
         sources = self._program.line.sources
         if sources is None:
             return nullcontext()
         planned: AbstractContextManager[None] = sources.planned(
-            self._clones.state(clone), lambda: self._level(self._cuts(clone)), keeps=keeps
+            clone.state, lambda: self._level(self._cuts(clone)), keeps=keeps
         )
         return planned
 
@@ -293,7 +293,7 @@ class Boundaries:
 
     def _scope(self, name: str, sinks: list[SinkRequest], split: frozenset[int]) -> _Scope:
         """Gather what the boundaries of some sinks are chosen among; `split` are the program's numbers of frames."""
-        clone, _ = self._clones.of(sinks[0].snapshot)
+        clone = self._clones.of(sinks[0].snapshot)
         cuts = self._cuts(clone)
         frames = self._frames(cuts)
         selected = self._selected(cuts, split)
@@ -471,7 +471,7 @@ class Boundaries:
         reread = self._program.line.reread
         return [reread[df] for df in frame.dataframes if df in reread]
 
-    def _optimized(self, plan: JavaObject, columns: Sequence[int], clone: JavaObject) -> JavaObject:
+    def _optimized(self, plan: JavaObject, columns: Sequence[int], clone: SessionClone) -> JavaObject:
         return self._clones.plan(self._parts.only(plan, list(columns)), clone).optimizedPlan()
 
     def _selected(self, cuts: JavaObject, split: frozenset[int]) -> frozenset[int]:

@@ -43,12 +43,17 @@ _UNLESS_CHOSEN_BY_ACTION = {
 
 
 @dataclass(frozen=True)
-class _Clone:
+class SessionClone:
+    """A clone of a session in one state."""
+
     snapshot: SessionSnapshot | None
     session: JavaObject
     state: JavaObject
     parallelism: int
     reuses_exchanges: bool
+    """Whether the user lets Spark reuse equal exchanges."""
+    name: str = ""
+    """Of the state, among those of a job."""
 
 
 @kept_for_context
@@ -71,9 +76,9 @@ class KeptClones:
         return _by_way(sc).setdefault(way, cls())
 
     def __init__(self) -> None:
-        self._clones: deque[tuple[JavaObject, _Clone]] = deque(maxlen=self.MOST)
+        self._clones: deque[tuple[JavaObject, SessionClone]] = deque(maxlen=self.MOST)
 
-    def find(self, jsession: JavaObject, snapshot: SessionSnapshot) -> _Clone | None:
+    def find(self, jsession: JavaObject, snapshot: SessionSnapshot) -> SessionClone | None:
         """Return a clone as it would be made; None if there is none."""
         for owner, clone in tuple(self._clones):
             if clone.snapshot == snapshot and owner == jsession:
@@ -82,7 +87,7 @@ class KeptClones:
                 return clone
         return None
 
-    def keep(self, jsession: JavaObject, clone: _Clone) -> None:
+    def keep(self, jsession: JavaObject, clone: SessionClone) -> None:
         """Keep a clone of a session; it tells nobody of its queries, which run on the session itself."""
         clone.session.listenerManager().clear()
         self._clones.append((jsession, clone))
@@ -111,17 +116,18 @@ class SessionClones:
         self.slots = options.slots or spark.sparkContext.defaultParallelism
         self._kept = kept
         self._pipelined = options.exchange == PIPELINED
-        self._clones: list[_Clone] = []
+        self._clones: list[SessionClone] = []
 
-    def of(self, snapshot: SessionSnapshot | None) -> tuple[JavaObject, str]:
-        """Return the Java session for a line's state (None: as the session is now), and a name for that state."""
-        for number, known in enumerate(self._clones):
+    def of(self, snapshot: SessionSnapshot | None) -> SessionClone:
+        """Return the clone for a line's state (None: as the session is now)."""
+        for known in self._clones:
             if known.snapshot is snapshot or known.snapshot == snapshot:
-                return known.session, str(number)
-        self._clones.append(self._made(snapshot) if self._kept is None else self._found_or_made(snapshot, self._kept))
-        return self._clones[-1].session, str(len(self._clones) - 1)
+                return known
+        made = self._made(snapshot) if self._kept is None else self._found_or_made(snapshot, self._kept)
+        self._clones.append(replace(made, name=str(len(self._clones))))
+        return self._clones[-1]
 
-    def _found_or_made(self, snapshot: SessionSnapshot | None, kept: KeptClones) -> _Clone:
+    def _found_or_made(self, snapshot: SessionSnapshot | None, kept: KeptClones) -> SessionClone:
         now = snapshot or SessionSnapshot.of_facts(capture_reader.session_facts(self._spark))
         clone = kept.find(self._spark._jsparkSession, now)
         if clone is None:
@@ -129,7 +135,7 @@ class SessionClones:
             kept.keep(self._spark._jsparkSession, clone)
         return clone if snapshot is not None else replace(clone, snapshot=None)
 
-    def _made(self, snapshot: SessionSnapshot | None) -> _Clone:
+    def _made(self, snapshot: SessionSnapshot | None) -> SessionClone:
         session = self._spark._jsparkSession.cloneSession()
         state = session.sessionState()
         conf = state.conf()
@@ -148,7 +154,7 @@ class SessionClones:
                 conf.setConfString(key, value)
         parallelism = self._shuffle_partitions(conf)
         conf.setConfString(SHUFFLE_PARTITIONS, str(parallelism))
-        return _Clone(snapshot, session, state, parallelism, bool(conf.exchangeReuseEnabled()))
+        return SessionClone(snapshot, session, state, parallelism, bool(conf.exchangeReuseEnabled()))
 
     def parallelism(self) -> int:
         """Return the parallelism of the first state that was asked for."""
@@ -156,20 +162,9 @@ class SessionClones:
             self.of(None)
         return self._clones[0].parallelism
 
-    def plan(self, logical_plan: JavaObject, clone: JavaObject) -> JavaObject:
+    def plan(self, logical_plan: JavaObject, clone: SessionClone) -> JavaObject:
         """Return the QueryExecution of an analysed plan; a command on top is planned and not run. On 3.5 and 4.x."""
-        return query_execution(self._spark._jvm, self._known(clone).state, logical_plan)
-
-    def state(self, clone: JavaObject) -> JavaObject:
-        """Return the ``SessionState`` of a clone."""
-        return self._known(clone).state
-
-    def reuses_exchanges(self, clone: JavaObject) -> bool:
-        """Return whether the user lets Spark reuse equal exchanges."""
-        return self._known(clone).reuses_exchanges
-
-    def _known(self, session: JavaObject) -> _Clone:
-        return next(clone for clone in self._clones if clone.session is session)
+        return query_execution(self._spark._jvm, clone.state, logical_plan)
 
     def _shuffle_partitions(self, conf: JavaObject) -> int:
         if self._parallelism is not None:

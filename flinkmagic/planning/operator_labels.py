@@ -8,10 +8,10 @@ operator that neither names keeps Spark's own name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flinkmagic.amounts import cut
 from flinkmagic.planning.sql_words import does, tables
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.planning.partitions import PartitionCounts
     from flinkmagic.planning.plan_reader import PlanNode
-    from flinkmagic.planning.provenance import Calls
+    from flinkmagic.planning.provenance import Calls, Provenance
 
 KEYED_PROCESS = "KeyedProcess"
 """What Flink calls a function with state and timers for each key."""
@@ -58,19 +58,17 @@ class OperatorLabels:
 
     program: Program
     counts: PartitionCounts
-    calls: dict[int, Calls] = field(default_factory=dict)
-    """By the number of an operator the user's calls that it belongs to; filled plan by plan."""
-    names: Mapping[int, str] = field(default_factory=dict)
-    """By the number of an operator without a call the user's name of what it makes."""
+    provenance: Provenance
+    """Knows the user's calls that operators belong to, or else the user's name of what they make."""
 
     def of(self, node: PlanNode) -> OperatorLabel:
         """Return the label of one operator."""
-        calls = self.calls.get(node.number, ())
+        calls = self.provenance.calls.get(node.number, ())
         facts = call_facts(self.program, calls)
         if not calls or calls[-1].method == "sql":
             facts |= {"does": does(node), "reads": tables(node)}
-        if not calls and node.number in self.names:
-            facts["variable"] = self.names[node.number]
+        if not calls and node.number in self.provenance.names:
+            facts["variable"] = self.provenance.names[node.number]
         operator = f"{KEYED_PROCESS} ({node.name})" if node.kind in KEYED_PROCESSES else node.name
         facts |= {"operator": operator, "text": spark_text(node), "kind": node.kind, "node": node.number}
         count = self.counts.of(node)
@@ -108,5 +106,4 @@ def location_facts(location: SourceLocation | None) -> dict[str, Any]:
 
 def spark_text(node: PlanNode) -> str:
     """Return Spark's own text of an operator, without expression ids, shortened."""
-    text = _EXPR_ID.sub("", _PLAN_ID.sub("", node.text))
-    return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1] + "…"
+    return cut(_EXPR_ID.sub("", _PLAN_ID.sub("", node.text)), TEXT_LENGTH)

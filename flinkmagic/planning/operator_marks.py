@@ -28,7 +28,7 @@ from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import PartitionTransformation, Transformation
 
 if TYPE_CHECKING:
-    from flinkmagic.planning.provenance import Calls
+    from flinkmagic.planning.provenance import Provenance
 
 _GROUPS_ARE_SIMULATED = (
     "Slot sharing and co-location groups take effect in %flinksim; Spark gives each task a core of its own."
@@ -37,10 +37,7 @@ _OF_STAGES = ("slot_sharing_group", "co_location_group", "max_parallelism")
 
 
 def apply_marks(
-    operators: Sequence[Transformation],
-    calls: Mapping[int, Calls],
-    direct: frozenset[int],
-    marks: Mapping[int, OperatorOptions],
+    operators: Sequence[Transformation], provenance: Provenance, marks: Mapping[int, OperatorOptions]
 ) -> tuple[str, ...]:
     """Apply the options to the operators of a job; return what the user should know.
 
@@ -48,10 +45,8 @@ def apply_marks(
     ----------
     operators : sequence of Transformation
         All physical ones of the job, inputs first.
-    calls : mapping of int to tuple of RecordedCall
-        By the number of a plan's node (``metadata["node"]``), the user's calls that it belongs to.
-    direct : frozenset of int
-        The nodes that belong to their call by themselves, not because of a neighbour.
+    provenance : Provenance
+        Knows the user's calls that their nodes (``metadata["node"]``) belong to.
     marks : mapping of int to OperatorOptions
         By the number of a frame, the options asked for.
 
@@ -62,7 +57,7 @@ def apply_marks(
     """
     if not marks:
         return ()
-    members = _Members(operators, calls, direct)
+    members = _Members(operators, provenance)
     stages, chains = _Stages(operators), _Chains()
     warnings = []
     uids: dict[str, OperatorOptions] = {}
@@ -85,14 +80,14 @@ def apply_marks(
 class _Members:
     """Finds the operators of each marked call."""
 
-    def __init__(self, operators: Sequence[Transformation], calls: Mapping[int, Calls], direct: frozenset[int]) -> None:
+    def __init__(self, operators: Sequence[Transformation], provenance: Provenance) -> None:
         self._direct: dict[int, list[Transformation]] = {}
         self._inherited: dict[int, list[Transformation]] = {}
         for operator in operators:
             node = (operator.metadata or {}).get("node")
             if node is not None:
-                known = self._direct if node in direct else self._inherited
-                for call in calls.get(node, ()):
+                known = self._direct if node in provenance.direct else self._inherited
+                for call in provenance.calls.get(node, ()):
                     known.setdefault(call.output, []).append(operator)
 
     def of(self, frame: int) -> list[Transformation]:

@@ -140,7 +140,7 @@ class _Planner:
         if program.line.sources is not None:
             self._handles.scan_by(program.line.sources.slices)
         self._provenance = Provenance(program, self._forest)
-        self._labels = OperatorLabels(program, self._counts, names=self._provenance.names)
+        self._labels = OperatorLabels(program, self._counts, self._provenance)
         self._translator = Translator(self._counts, self._handles, self._labels)
         self._boundaries = Boundaries(self._sc, self._clones, program, options)
         self._caches = UserCaches(program, self._forest, self._counts, self._labels, self._handles)
@@ -172,12 +172,7 @@ class _Planner:
             # Flink's bound is that of its key groups; a Spark stage has none.
             upper_bound_max_parallelism=MOST_TASKS,
         )
-        marked = apply_marks(
-            self._translator.operators,
-            self._labels.calls,
-            frozenset(self._provenance.direct),
-            self._program.lineage.marks,
-        )
+        marked = apply_marks(self._translator.operators, self._provenance, self._program.lineage.marks)
         blocking = self._pipeline(requests, made) if self._is_pipelined else []
         for operator in self._translator.operators:
             environment.add_operator(operator)
@@ -189,7 +184,7 @@ class _Planner:
             shared=shared_stages(self._translator, requests, boundaries, self._kept),
             parallelism=parallelism,
             slots=self._clones.slots,
-            session_clone=self._clones.of(requests[0].snapshot)[0],
+            session_clone=self._clones.of(requests[0].snapshot).session,
             warnings=(*self._warnings(requests), *marked, *blocking),
             boundaries=planned_boundaries(requests, boundaries, self._kept),
             asked=self._boundaries.asked,
@@ -216,11 +211,12 @@ class _Planner:
         clones = [self._clones.of(request.snapshot) for request in requests]
 
         def plan_one(index: int) -> tuple[str, JavaObject, JavaObject]:
-            clone, scope = clones[index]
+            clone = clones[index]
+            scope = clone.name
             with self._boundaries.reading_columns(clone):
                 query_execution = self._clones.plan(logical_plans[index], clone)
                 physical = query_execution.executedPlan()
-            if self._share == "never" or not self._clones.reuses_exchanges(clone):
+            if self._share == "never" or not clone.reuses_exchanges:
                 scope = f"{scope}/{index}"
             return scope, query_execution, physical
 
@@ -253,8 +249,7 @@ class _Planner:
         self._kept += self._caches.cut(self._translator, self._sinks + len(self._kept))
 
     def _label(self, root: PlanNode, frame: int | None) -> None:
-        for number, calls in self._provenance.assign(root, frame).items():
-            self._labels.calls.setdefault(number, calls)
+        self._provenance.assign(root, frame)
 
     def _sink(
         self, index: int, request: SinkRequest, scope: str, query_execution: JavaObject, jvm_plan: JavaObject
@@ -287,7 +282,7 @@ class _Planner:
     def _sink_facts(self, request: SinkRequest, root: PlanNode) -> dict[str, Any]:
         facts: dict[str, Any] = {"sink": request.name, "kind": request.kind}
         if request.write is None:
-            calls = self._labels.calls.get(root.number, ())
+            calls = self._provenance.calls.get(root.number, ())
             facts |= {**call_facts(self._program, calls), "operator": "result"}
             facts["description"] = f"{request.name}: rows that stay in the session"
             return facts

@@ -108,21 +108,21 @@ class Provenance:
         self._by_output = program.lineage.by_output()
         self._given = program.given()
         self._attributes: dict[int, frozenset[int]] = {}
+        self.calls: dict[int, Calls] = {}
+        """By the number of an operator, the calls that it belongs to; filled plan by plan. Nearly always it is one; if
+        Spark made one operator from several calls, the last one of them comes last."""
         self.direct: set[int] = set()
         """The operators, by number, that belong to a call by rule 1 or 2."""
         self.names: dict[int, str] = {}
         """By the number of its last operator the user's name of a DataFrame that the program was given."""
 
-    def assign(self, root: PlanNode, frame: int | None) -> dict[int, Calls]:
-        """Return the calls of each operator, by the operator's number, in the plan of the DataFrame `frame`.
-
-        Nearly always it is one; if Spark made one operator from several calls, the last one of them comes last.
-        """
+    def assign(self, root: PlanNode, frame: int | None) -> None:
+        """Find the calls of the operators in the plan of the DataFrame `frame`; those of earlier plans keep theirs."""
         lineage = self._lineage(frame)
         if not lineage:
             if frame is not None and frame in self._given:
                 self._name([root], {}, {root.number: frozenset((frame,))})
-            return {}
+            return
         parents = dict(_edges(root))
         nodes = [root, *(node for node in parents)]
         frames = {number: self._attributes_of(number) for number in self._given_to(lineage)}
@@ -147,7 +147,8 @@ class Provenance:
         given = {number: origin for number, origin in given.items() if number not in calls}
         self._name(nodes, parents, given)
         _inherit([node for node in nodes if node.number not in given or node.kind == "ProjectExec"], parents, calls)
-        return calls
+        for number, own in calls.items():
+            self.calls.setdefault(number, own)
 
     def _given_to(self, lineage: dict[int, RecordedCall]) -> set[int]:
         """Return the DataFrames among the inputs of some calls that the program was given."""

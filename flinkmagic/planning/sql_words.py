@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from flinkmagic.amounts import cut
 from flinkmagic.planning.plan_reader import CACHED_SCAN, NAME_OF_RUN, REUSED_EXCHANGE, PlanNode
 
 _EXPR_ID = re.compile(r"#\d+L?")
@@ -135,5 +136,4 @@ def _aggregate(text: str) -> str:
 
 
 def _columns(text: str) -> str:
-    text = _SORT_WORDS.sub("", text)
-    return text if len(text) <= _MOST_COLUMNS else text[: _MOST_COLUMNS - 1] + "…"
+    return cut(_SORT_WORDS.sub("", text), _MOST_COLUMNS)

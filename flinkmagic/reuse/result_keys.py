@@ -23,6 +23,7 @@ seen (version 2 sources, JDBC, Hive tables, RDDs that read files), or a Python f
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import logging
@@ -177,6 +178,10 @@ class ResultKeys:
         for relation, plan in relations:
             self._keys.own(relation, plan)
 
+    @functools.cached_property
+    def _files(self) -> Any:
+        return self._keys.listings()
+
     def of(self, plan: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of a physical plan's rows.
 
@@ -205,22 +210,22 @@ class ResultKeys:
 
     def states(self, key: OpenKey) -> JavaObject:
         """Return the lists of files as they are now, to compare later ones with."""
-        return self._keys.states(key.reads)
+        return self._files.states(key.reads)
 
     def growth(self, key: OpenKey, earlier: JavaObject) -> Growth:
         """Return what was added since `states` returned the lists of equal rows."""
-        found = self._keys.added(key.reads, earlier)
+        found = self._files.added(key.reads, earlier)
         if isinstance(found, str):
             return Growth(None, changed=found)
         return Growth(found, self.count([found]))
 
     def count(self, added: Iterable[JavaObject]) -> int:
         """Return how many files were added, by several `Growth.added`."""
-        return int(self._keys.count(java_list(self._sc._jvm, added)))
+        return int(self._files.count(java_list(self._sc._jvm, added)))
 
     def digests(self, key: OpenKey, states: JavaObject) -> JavaObject:
         """Return by file index the digest of a list that `states` returned for equal rows."""
-        return self._keys.digests(key.reads, states)
+        return self._files.digests(key.reads, states)
 
     def of_answer(self, query_execution: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of what a query answers under the settings of its session; nothing is planned for it.
@@ -274,7 +279,7 @@ class ResultKeys:
         """
         if not key.files:
             return True
-        return float(self._keys.lastChange(" ".join(map(str, key.files)))) / 1000 < began - SETTLED_S
+        return float(self._files.lastChange(java_list(self._sc._jvm, key.files))) / 1000 < began - SETTLED_S
 
     def listing(self, path: str) -> list[str] | None:
         """Return the files below a path, with lengths and modification times; None if there is nothing."""

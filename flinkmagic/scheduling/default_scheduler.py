@@ -1,4 +1,4 @@
-"""Decides what starts when, how a failure is handled, and how a job ends (Flink's `DefaultScheduler`)."""
+"""Decides what starts when, how a failure is handled, and how a job ends (Flink's `DefaultScheduler`, and its base)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.clock import Clock
 from flinkmagic.scheduling.deployment_descriptors import TaskDeploymentDescriptorFactory
 from flinkmagic.scheduling.execution_deployer import DefaultExecutionDeployer
+from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.execution_operations import ON_EXECUTOR, ExecutionOperations
 from flinkmagic.scheduling.execution_vertex_versioner import ExecutionVertexVersioner
+from flinkmagic.scheduling.executions import Executions
 from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
 from flinkmagic.scheduling.failover.execution_failure_handler import ExecutionFailureHandler
 from flinkmagic.scheduling.failover.restart_strategy import (
@@ -23,14 +25,17 @@ from flinkmagic.scheduling.failover.restart_strategy import (
     RestartBackoffTimeStrategy,
 )
 from flinkmagic.scheduling.job_event_log import JobEventLog
-from flinkmagic.scheduling.job_status import JobListener, JobStatus
-from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor
-from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
+from flinkmagic.scheduling.job_status import JobListener, JobStatus, JobStatusMachine
+from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
+from flinkmagic.scheduling.partition_tracker import JobMasterPartitionTracker, RegionPartitionGroupReleaseStrategy
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
-from flinkmagic.scheduling.scheduler_base import SchedulerBase
 from flinkmagic.scheduling.scheduler_components import make_allocator, make_failover_strategy
+from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlotProvider
 from flinkmagic.scheduling.task_executor_gateway import TaskExecutionStateTransition, TaskExecutorGateway
+
+_ASK_TIMEOUT_S = 10.0
+"""Flink's `akka.ask.timeout`."""
 
 _S = ExecutionState
 _ENDING = frozenset({JobStatus.CANCELLING, JobStatus.FAILING})
@@ -46,8 +51,8 @@ class RecoveredJob:
     holder: TaskExecutorGateway
 
 
-class DefaultScheduler(SchedulerBase):
-    """Schedules one job, region by region, over slots from a provider (it is Flink's `SchedulerNG`, too).
+class DefaultScheduler:
+    """Schedules one job, region by region, over slots from a provider (Flink's `SchedulerNG` and `SchedulerBase`, too).
 
     Everything but `job_status` and `request_job` runs on the main thread. Calls of providers and gateways may complete
     futures within the call; nothing here relies on whether they do.
@@ -67,8 +72,8 @@ class DefaultScheduler(SchedulerBase):
         By default a failed job is never restarted.
     failover_strategy : {"region", "full"}
         What to restart (`jobmanager.execution.failover-strategy`).
-    input_dependency : InputDependencyConstraint, optional
-        When a region's inputs are enough; by default what the job's settings say.
+    input_dependency : InputDependencyConstraint
+        When a region's inputs are enough.
     slot_sharing_groups : sequence of sequences of int, optional
         The vertices that share a slot, if a strategy other than Flink's decided.
     release_partitions : bool
@@ -85,19 +90,22 @@ class DefaultScheduler(SchedulerBase):
         slot_provider: PhysicalSlotProvider,
         restart_strategy: RestartBackoffTimeStrategy | None = None,
         failover_strategy: str = "region",
-        input_dependency: InputDependencyConstraint | None = None,
+        input_dependency: InputDependencyConstraint = InputDependencyConstraint.ALL,
         listeners: Sequence[JobListener] = (),
         event_log: JobEventLog | None = None,
         slot_sharing_groups: Sequence[Sequence[int]] | None = None,
         release_partitions: bool = True,
     ) -> None:
-        super().__init__(
-            execution_graph,
-            main_thread=main_thread,
-            clock=clock,
-            listeners=listeners,
-            event_log=event_log,
-        )
+        self.execution_graph = execution_graph
+        self.topology = SchedulingTopology(execution_graph)
+        self.event_log = event_log if event_log is not None else JobEventLog(clock)
+        self.executions = Executions(execution_graph, clock, listeners)
+        self.tracker = JobMasterPartitionTracker(execution_graph.job_id, self.topology)
+        self._main_thread = main_thread
+        self._clock = clock
+        self._status = JobStatusMachine(execution_graph.job_graph.name, clock, listeners)
+        self._failure_cause: BaseException | None = None
+        self._is_over = False
         self._release_partitions = release_partitions
         self.release_strategy = RegionPartitionGroupReleaseStrategy(self.topology)
         self.allocator = make_allocator(
@@ -115,8 +123,8 @@ class DefaultScheduler(SchedulerBase):
             self.fail_execution,
             self.event_log,
         )
-        self.input_dependency = input_dependency or execution_graph.job_graph.settings.input_dependency_constraint
-        self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, self.input_dependency)
+        self.input_dependency = input_dependency
+        self.strategy = PipelinedRegionSchedulingStrategy(self, self.topology, input_dependency)
         self._failure_handler = ExecutionFailureHandler(
             make_failover_strategy(failover_strategy, execution_graph, self.topology, self.tracker),
             restart_strategy or NoRestartBackoffTimeStrategy(),
@@ -124,6 +132,30 @@ class DefaultScheduler(SchedulerBase):
         )
         self._waiting_for_restart: set[int] = set()
         self._status.transition(JobStatus.CREATED)
+
+    @property
+    def job_status(self) -> JobStatus:
+        """The state of the job as a whole."""
+        return self._status.status
+
+    def request_job(self) -> ExecutionGraphInfo:
+        """Return a snapshot of the job; callable from any thread."""
+        if self._is_over:
+            return self._picture()
+        return ask(self._main_thread, self._picture, _ASK_TIMEOUT_S)
+
+    def _picture(self) -> ExecutionGraphInfo:
+        return ExecutionGraphInfo(
+            job_id=self.execution_graph.job_id,
+            job_name=self.execution_graph.job_graph.name,
+            job_status=self.job_status,
+            status_timestamps=dict(self._status.timestamps),
+            archived_execution_graph=self.execution_graph.archive(),
+            exception_history=self._failure_handler.history.entries(),
+            failure_cause=self._failure_cause,
+            number_of_restarts=self._failure_handler.number_of_restarts,
+            at_ms=self._clock.now_ms(),
+        )
 
     def recover(self, recovered: RecoveredJob) -> None:
         """Take over what is done already: those vertices are FINISHED, and their results are where they are held."""
@@ -337,3 +369,32 @@ class DefaultScheduler(SchedulerBase):
         self._waiting_for_restart.clear()
         self._operations.cancel(range(self.topology.n_vertices))
         self._end_if_all_terminal()
+
+    def _finish_if_all_finished(self) -> bool:
+        if self.executions.n_finished < self.topology.n_vertices:
+            return False
+        if self.job_status is JobStatus.RUNNING:
+            self._status.transition(JobStatus.FINISHED)
+            self._on_terminal()
+        return True
+
+    def _end_if_all_terminal(self) -> None:
+        if self.executions.n_terminal == self.topology.n_vertices:
+            if self.job_status is JobStatus.CANCELLING:
+                self._status.transition(JobStatus.CANCELED)
+                self._on_terminal()
+            elif self.job_status is JobStatus.FAILING:
+                self._status.transition(JobStatus.FAILED, self._failure_cause)
+                self._on_terminal()
+
+    def _on_terminal(self) -> None:
+        status = self.job_status
+        is_finished = status is JobStatus.FINISHED
+        self.tracker.end(keep_all=status is JobStatus.SUSPENDED, keep_persistent=is_finished)
+        self.event_log.add("scheduler", f"the job is {status}")
+        self._is_over = True
+
+    def _history_entry(self, vertex: int, error: BaseException) -> ExceptionHistoryEntry:
+        execution = self.execution_graph.execution_vertex(vertex).current_execution
+        name, attempt = self.executions.task_name(vertex), execution.attempt_id.attempt
+        return ExceptionHistoryEntry(error, self._clock.now_ms(), vertex, name, attempt, execution.resource_id)

@@ -11,7 +11,8 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.job_manager_runner import ANSWER_S, JobManagerRunner, JobMasterServiceFactory
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.scheduling.recovery.high_availability import HighAvailabilityServices, StandaloneHaServices
+from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
+from flinkmagic.scheduling.recovery.leader_election import LeaderElection
 
 MOST_JOBS_THAT_ARE_OVER = 100
 """How many finished jobs are remembered (Flink's `jobstore.max-capacity`)."""
@@ -57,7 +58,7 @@ class Dispatcher:
     def submit_job(
         self,
         factory: JobMasterServiceFactory,
-        high_availability: HighAvailabilityServices | None = None,
+        store: JobGraphStore | None = None,
         *,
         listed: bool = True,
     ) -> Future[JobStatus]:
@@ -67,8 +68,8 @@ class Dispatcher:
         ----------
         factory : JobMasterServiceFactory
             The job, and who makes its master.
-        high_availability : HighAvailabilityServices, optional
-            Its store and its leader election; by default it ends with the process.
+        store : JobGraphStore, optional
+            Where it is kept, and led by the lock of its file; by default it ends with the process.
         listed : bool
             Whether `jobs` knows of it: not so if it is a part of another job.
 
@@ -77,10 +78,9 @@ class Dispatcher:
         Future of JobStatus
             Failed if the job cannot be led from here (`JobStoreError`) or its master cannot be made.
         """
-        services = high_availability or StandaloneHaServices()
         job_id = factory.execution_graph.job_id
-        election = services.job_manager_leader_election(job_id)
-        runner = JobManagerRunner(factory, election, services.job_graph_store)
+        election = LeaderElection(store.lock_path(job_id) if store is not None else None)
+        runner = JobManagerRunner(factory, election, store)
         factory.event_log.add("dispatcher", f"job {job_id} ({factory.execution_graph.job_graph.name}) is submitted")
         with self._lock:
             self._runners[runner] = listed

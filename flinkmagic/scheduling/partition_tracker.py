@@ -71,9 +71,8 @@ class JobMasterPartitionTracker:
                 self._is_tracked[partition] = 0
                 del self._holders[partition]
 
-    def stop_tracking_and_release(self, partitions: Iterable[int]) -> list[int]:
-        """Forget partitions and have their executors delete them; return those that were tracked."""
-        released = []
+    def stop_tracking_and_release(self, partitions: Iterable[int]) -> None:
+        """Forget partitions and have their executors delete them."""
         by_executor: dict[str, tuple[TaskExecutorGateway, list[ResultPartitionID]]] = {}
         for partition in partitions:
             if self._is_tracked[partition]:
@@ -81,10 +80,8 @@ class JobMasterPartitionTracker:
                 holder = self._holders.pop(partition)
                 told = by_executor.setdefault(holder.resource_id, (holder.gateway, []))[1]
                 told.append(holder.partition_id)
-                released.append(partition)
         for gateway, partition_ids in by_executor.values():
             gateway.release_partitions(self._job_id, partition_ids)
-        return released
 
     def end(self, *, keep_all: bool, keep_persistent: bool) -> None:
         """Forget everything, as the job is over; delete what is not kept."""

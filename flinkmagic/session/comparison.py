@@ -13,7 +13,7 @@ from typing import Any
 
 from flinkmagic import amounts
 from flinkmagic.display.costs import VertexCost
-from flinkmagic.display.printable import cut, lines_visible, visible
+from flinkmagic.display.printable import lines_visible, visible
 from flinkmagic.display.snapshot import NodeView
 from flinkmagic.display.text import aligned
 from flinkmagic.errors.usage import NothingToCompareError
@@ -204,7 +204,7 @@ def _row(one: ComparedVertex) -> tuple[str, ...]:
         return first if first == second else f"{first} → {second}"
 
     return (
-        cut(visible(one.vertex), _WIDEST),
+        amounts.cut(visible(one.vertex), _WIDEST),
         visible(one.line),
         _signed(one.difference_s),
         change(lambda run: amounts.duration(None if run.time_s is None else 1000 * run.time_s)),

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from flinkmagic.amounts import count, duration, magnitude, size
-from flinkmagic.display.printable import cut
+from flinkmagic.amounts import count, cut, duration, magnitude, size
 from flinkmagic.display.queries import QueryFact, QueryView
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
+from flinkmagic.amounts import cut
 from flinkmagic.errors.base import lines_written_out
 from flinkmagic.simulation.timeline import TaskSpan, Timeline
 
@@ -138,7 +139,7 @@ def _legend(timeline: Timeline, y: float) -> tuple[str, float]:
         names.setdefault(span.job_vertex, span.task_name.rsplit(" (", 1)[0])
     parts, x = [], float(_LABEL)
     for index, name in sorted(names.items()):
-        shown = name if len(name) <= 40 else name[:39] + "…"
+        shown = cut(name, 40)
         width = 34 + 6.4 * len(shown)
         if x > _LABEL and x + width > _LABEL + _PLOT:
             x, y = float(_LABEL), y + 18

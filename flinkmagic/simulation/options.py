@@ -53,7 +53,7 @@ class SimulationOptions:
     evenly_spread: bool = False
     restart_strategy: RestartStrategyFactory = _THREE_TIMES
     failover_strategy: str = "region"
-    input_dependency: InputDependencyConstraint | None = None
+    input_dependency: InputDependencyConstraint = InputDependencyConstraint.ALL
     faults: Sequence[Fault] = ()
     slot_timeout_ms: float = 10_000.0
     """How long a job waits for slots, and the resource manager for executors before it rejects requirements."""

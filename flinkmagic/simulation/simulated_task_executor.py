@@ -143,7 +143,7 @@ class SimulatedTaskExecutor:
         for slot_index, slot in enumerate(self.slots):
             if slot is not None and slot.allocation_id == allocation_id:
                 self.slots[slot_index] = None
-                self._fail_tasks_in(allocation_id, "it was taken back")
+                self._fail_tasks_in(allocation_id)
                 self._say(partial(self._resource_manager.notify_slot_available, self.resource_id, slot_index))
 
     def lose_slot(self, slot_index: int) -> bool:
@@ -159,10 +159,10 @@ class SimulatedTaskExecutor:
     def _slot(self, allocation_id: str) -> _Slot | None:
         return next((slot for slot in self.slots if slot is not None and slot.allocation_id == allocation_id), None)
 
-    def _fail_tasks_in(self, allocation_id: str, reason: str) -> None:
+    def _fail_tasks_in(self, allocation_id: str) -> None:
         for task in list(self.tasks.values()):
             if task.descriptor.allocation_id == allocation_id:
-                task.fail(SlotLostError(allocation_id, self.resource_id, reason))
+                task.fail(SlotLostError(allocation_id, self.resource_id, "it was taken back"))
 
     # -- tasks -------------------------------------------------------------------------------------------
 

@@ -82,8 +82,7 @@ class Simulation:
     def __init__(self, job_graph: JobGraph, options: SimulationOptions, listeners: Sequence[JobListener] = ()) -> None:
         self.options = options
         self.execution_graph = ExecutionGraph(job_graph)
-        constraint = options.input_dependency or job_graph.settings.input_dependency_constraint
-        waits_for_any = constraint is InputDependencyConstraint.ANY
+        waits_for_any = options.input_dependency is InputDependencyConstraint.ANY
         times = SampledTaskTimes(self.execution_graph, options, waits_for_any=waits_for_any)
         self.cluster = VirtualCluster(times, options)
         self.injector = FaultInjector(self.cluster, options.faults)
@@ -141,13 +140,6 @@ class Simulation:
         while not self.is_over and not self._is_stuck() and self.main_thread.run_next():
             after_event()
         return self._result()
-
-    def settle(self, after_event: Callable[[], None] = lambda: None, for_ms: float = 1_000.0) -> None:
-        """Let the last messages arrive."""
-        until_ms = self.cluster.clock.now_ms() + for_ms
-        while self.main_thread.next_due_ms <= until_ms:
-            self.main_thread.run_next()
-            after_event()
 
     def _over(self, result: Future[JobStatus]) -> None:
         self.is_over = True

@@ -153,8 +153,7 @@ def run_case(case: Case) -> Outcome:
     try:
         result = simulation.run(after_event)
         if not result.is_stuck:
-            simulation.settle(after_event)
-            invariants.check_end()
+            invariants.check_end(after_event)
     except Exception as error:  # noqa: BLE001 - whatever is raised is what is looked for
         violation = f"{type(error).__name__}: {error}"
     return Outcome(result, recorder.text(simulation.cluster.event_log.events()), events, violation)

@@ -17,7 +17,7 @@ from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.partitioner import PartitionerKind, StreamPartitioner
+from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.graph.transformations import (
     OneInputTransformation,
@@ -44,8 +44,8 @@ def said(call: str, operator: str, line: int, variable: str = "") -> dict[str, o
     }
 
 
-def exchange(upstream: Transformation, kind: PartitionerKind, key: str = "") -> PartitionTransformation:
-    return PartitionTransformation(upstream, StreamPartitioner(kind, key or None), StreamExchangeMode.BATCH)
+def exchange(upstream: Transformation, kind: PartitionerKind) -> PartitionTransformation:
+    return PartitionTransformation(upstream, kind, StreamExchangeMode.BATCH)
 
 
 def delays(parallelism: int = 4, wide: int = 4) -> tuple[StreamGraph, ExecutionGraph]:
@@ -64,16 +64,16 @@ def delays(parallelism: int = 4, wide: int = 4) -> tuple[StreamGraph, ExecutionG
     one = OneInputTransformation(join, "Agg", metadata=said(HOUR, "HashAggregate (partial)", 5, "by_hour"))
     two = OneInputTransformation(join, "Agg", metadata=said(NAME, "HashAggregate (partial)", 6, "by_line"))
     hour = OneInputTransformation(
-        exchange(one, PartitionerKind.HASH, "hour"), "Agg", parallelism=wide,
+        exchange(one, PartitionerKind.HASH), "Agg", parallelism=wide,
         metadata=said(HOUR, "HashAggregate", 5, "by_hour"),
     )  # fmt: skip
     write = 'by_hour.write.mode("overwrite").parquet("out/by_hour")'
     sink = SinkTransformation(hour, "by_hour", parallelism=wide, metadata=said(write, "InsertIntoHadoopFs", 7))
     name = OneInputTransformation(
-        exchange(two, PartitionerKind.HASH, "name"), "Agg", metadata=said(NAME, "HashAggregate", 6, "by_line")
+        exchange(two, PartitionerKind.HASH), "Agg", metadata=said(NAME, "HashAggregate", 6, "by_line")
     )
     ordered = OneInputTransformation(
-        exchange(name, PartitionerKind.RANGE, "count"), "Sort",
+        exchange(name, PartitionerKind.RANGE), "Sort",
         metadata=said('orderBy(F.desc("count"))', "Sort", 6, "by_line"),
     )  # fmt: skip
     write = 'by_line.write.mode("overwrite").csv("out/by_line")'
@@ -103,9 +103,7 @@ def large(vertices: int = 500) -> tuple[StreamGraph, ExecutionGraph]:
         top = joined(env, left, right, area)
         for number, at in enumerate((aggregated(env, top, "day", area), aggregated(env, top, "month", area))):
             write = said(f'out.write.parquet("out/area{area}_{number}")', "InsertIntoHadoopFs", area)
-            env.add_operator(
-                SinkTransformation(exchange(at, PartitionerKind.RANGE, "day"), f"area{area}", metadata=write)
-            )
+            env.add_operator(SinkTransformation(exchange(at, PartitionerKind.RANGE), f"area{area}", metadata=write))
         made += 7
     stream_graph = env.get_stream_graph()
     return stream_graph, ExecutionGraph(create_job_graph(stream_graph))
@@ -124,7 +122,7 @@ def aggregated(env: StreamExecutionEnvironment, upstream: Transformation, key: s
 
 def joined(env: StreamExecutionEnvironment, left: Transformation, right: Transformation, line: int) -> Transformation:
     made = TwoInputTransformation(
-        exchange(left, PartitionerKind.HASH, "id"), exchange(right, PartitionerKind.HASH, "id"), "SortMergeJoin",
+        exchange(left, PartitionerKind.HASH), exchange(right, PartitionerKind.HASH), "SortMergeJoin",
         metadata=said('join(other, "id")', "SortMergeJoin", line),
     )  # fmt: skip
     env.add_operator(made)

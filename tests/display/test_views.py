@@ -14,7 +14,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.graph.partitioner import PartitionerKind, StreamPartitioner
+from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.graph.transformations import (
     OneInputTransformation,
@@ -34,8 +34,8 @@ def said(call: str, operator: str, line: int, variable: str = "", cell: str = "c
     }  # fmt: skip
 
 
-def exchange(upstream: Transformation, kind: PartitionerKind, key: str | None = None) -> PartitionTransformation:
-    return PartitionTransformation(upstream, StreamPartitioner(kind, key), StreamExchangeMode.BATCH)
+def exchange(upstream: Transformation, kind: PartitionerKind) -> PartitionTransformation:
+    return PartitionTransformation(upstream, kind, StreamExchangeMode.BATCH)
 
 
 def compiled(cell_of_carriers: str = "cell 3") -> tuple[StreamGraph, JobGraph, ExecutionGraph]:
@@ -51,7 +51,7 @@ def compiled(cell_of_carriers: str = "cell 3") -> tuple[StreamGraph, JobGraph, E
         chaining_strategy=ChainingStrategy.HEAD_WITH_INPUTS, metadata=said("join(carriers)", "BroadcastHashJoin", 4),
     )  # fmt: skip
     partial = OneInputTransformation(join, "Agg", metadata=said(AGG, "HashAggregate (partial)", 5))
-    shuffled = exchange(partial, PartitionerKind.HASH, "hour")
+    shuffled = exchange(partial, PartitionerKind.HASH)
     operators = [late, join, partial]
     for number in (1, 2):
         final = OneInputTransformation(shuffled, f"Agg{number}", metadata=said(AGG, "HashAggregate", 5))
@@ -136,7 +136,7 @@ def test_execution_view_lists_who_reads_of_whom() -> None:
 def streaming(parallelism: int, sink_parallelism: int, kind: PartitionerKind) -> ExecutionGraph:
     env = StreamExecutionEnvironment("live", RuntimeExecutionMode.STREAMING, parallelism)
     mapped = OneInputTransformation(SourceTransformation("clicks", bounded=False), "Map")
-    split = PartitionTransformation(mapped, StreamPartitioner(kind))
+    split = PartitionTransformation(mapped, kind)
     sink = SinkTransformation(split, "out", parallelism=sink_parallelism)
     env.add_operator(mapped)
     env.add_operator(sink)

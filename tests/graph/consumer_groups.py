@@ -10,4 +10,4 @@ def consumer_groups(graph: AccessExecutionGraph, partition: int) -> list[Consume
     """Who reads a partition, edge by edge."""
     result = graph.result_of(partition)
     number = partition - result.first_partition
-    return [graph.group(edge.first_group + edge.group_of_partition(number)) for edge in result.consumers]
+    return [graph._topology.group(edge.first_group + edge.group_of_partition(number)) for edge in result.consumers]

@@ -4,8 +4,6 @@ import pytest
 
 from flinkmagic.errors import graph as errors
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
-from flinkmagic.graph.execution_config import InputDependencyConstraint, JobSettings
-from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import (
     CoFeedbackTransformation,
@@ -36,17 +34,6 @@ def test_two_transformations_cannot_have_one_id() -> None:
     source = SourceTransformation("source", id=1)
     with pytest.raises(errors.DuplicateTransformationIdError, match="the id 1"):
         environment.add_operator(OneInputTransformation(source, "map", id=1))
-
-
-def test_settings_travel_to_the_job_graph() -> None:
-    settings = JobSettings(InputDependencyConstraint.ANY)
-    environment = StreamExecutionEnvironment("job", settings=settings)
-    environment.add_operator(SinkTransformation(SourceTransformation("source"), "sink"))
-    stream_graph = environment.get_stream_graph()
-    assert stream_graph.settings is settings
-    job_graph = create_job_graph(stream_graph)
-    assert job_graph.settings is settings
-    assert job_graph.config == environment.config
 
 
 @pytest.mark.parametrize(("given", "taken"), [(3, 3), (-1, -1), (-2, 1)])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -39,17 +41,17 @@ def view(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     return recorded
 
 
-def _ticking(seconds: float) -> Iterator[float]:
-    now = 0.0
-    while True:
-        yield now
-        now += seconds
+@contextlib.contextmanager
+def _ticking(seconds: float) -> Iterator[None]:
+    """Let so many seconds go by each time that the time is asked for."""
+    with mock.patch.object(compile_progress, "time") as time:
+        time.monotonic.side_effect = itertools.count(0.0, seconds)
+        yield
 
 
 def _go(writes: int, sinks: int, seconds: float) -> None:
     """A cell in which each step takes so many seconds."""
-    ticks = _ticking(seconds)
-    with CompileProgress("days", clock=lambda: next(ticks)) as progress:
+    with _ticking(seconds), CompileProgress("days") as progress:
         for write in range(1, writes + 1):
             progress.captured(write)
         for sink in range(1, sinks + 1):
@@ -77,9 +79,7 @@ def test_nothing_is_shown_of_what_is_over_soon(view: Recorded, sinks: int, secon
 
 
 def test_it_is_gone_where_the_cell_raised(view: Recorded) -> None:
-    ticks = _ticking(2.0)
-    progress = CompileProgress("days", clock=lambda: next(ticks))
-    with contextlib.suppress(KeyError), progress:
+    with _ticking(2.0), contextlib.suppress(KeyError), CompileProgress("days") as progress:
         progress.captured(21)
         raise KeyError
     assert view.told == [(21, None, "days: 21 writes captured"), "closed"]

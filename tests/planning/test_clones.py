@@ -34,39 +34,39 @@ def zone(spark):
 
 def test_the_next_job_of_a_session_in_the_same_state_is_planned_on_the_same_clone(spark, snapshot):
     kept = KeptClones()
-    first, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
-    second, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
+    first = SessionClones(spark, OPTIONS, kept).of(snapshot()).session
+    second = SessionClones(spark, OPTIONS, kept).of(snapshot()).session
     assert second is first
-    other, _ = SessionClones(spark, OPTIONS).of(snapshot())
+    other = SessionClones(spark, OPTIONS).of(snapshot()).session
     assert other is not first
     kept.clear()
-    assert SessionClones(spark, OPTIONS, kept).of(snapshot())[0] is not first
+    assert SessionClones(spark, OPTIONS, kept).of(snapshot()).session is not first
 
 
 def test_another_state_has_another_clone_with_its_settings(spark, snapshot, zone):
     kept = KeptClones()
-    first, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
+    first = SessionClones(spark, OPTIONS, kept).of(snapshot()).session
     zone("Asia/Tokyo")
-    second, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
+    second = SessionClones(spark, OPTIONS, kept).of(snapshot()).session
     assert [one.sessionState().conf().getConfString(ZONE) for one in (first, second)] == ["UTC", "Asia/Tokyo"]
     zone("UTC")
-    assert SessionClones(spark, OPTIONS, kept).of(snapshot())[0] is first
+    assert SessionClones(spark, OPTIONS, kept).of(snapshot()).session is first
 
 
 def test_another_session_in_the_same_state_has_another_clone(spark, snapshot):
     kept, state = KeptClones(), snapshot()
-    first, _ = SessionClones(spark, OPTIONS, kept).of(state)
-    assert SessionClones(spark.newSession(), OPTIONS, kept).of(state)[0] is not first
+    first = SessionClones(spark, OPTIONS, kept).of(state).session
+    assert SessionClones(spark.newSession(), OPTIONS, kept).of(state).session is not first
 
 
 def test_a_kept_clone_knows_no_tables(spark, snapshot):
     kept, state = KeptClones(), snapshot()
-    clone, _ = SessionClones(spark, OPTIONS, kept).of(state)
+    clone = SessionClones(spark, OPTIONS, kept).of(state).session
     spark.range(3).write.mode("overwrite").saveAsTable("listed_before")
     try:
         assert clone.table("listed_before").count() == 3
         spark.range(5).write.mode("append").saveAsTable("listed_before")
-        again, _ = SessionClones(spark, OPTIONS, kept).of(state)
+        again = SessionClones(spark, OPTIONS, kept).of(state).session
         assert again is clone
         assert clone.table("listed_before").count() == 8
     finally:
@@ -75,9 +75,9 @@ def test_a_kept_clone_knows_no_tables(spark, snapshot):
 
 def test_only_the_clones_of_the_last_states_are_kept(spark, snapshot, zone):
     kept = KeptClones()
-    first, _ = SessionClones(spark, OPTIONS, kept).of(snapshot())
+    first = SessionClones(spark, OPTIONS, kept).of(snapshot()).session
     for hour in range(KeptClones.MOST):
         zone(f"+0{hour + 1}:00")
         SessionClones(spark, OPTIONS, kept).of(snapshot())
     zone("UTC")
-    assert SessionClones(spark, OPTIONS, kept).of(snapshot())[0] is not first
+    assert SessionClones(spark, OPTIONS, kept).of(snapshot()).session is not first

@@ -22,10 +22,9 @@ from flinkmagic.scheduling.job_event_log import JobEventLog
 from flinkmagic.scheduling.job_manager_runner import JobMasterServiceProcess, OnCompletion
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import MainThreadExecutor, ManualMainThreadExecutor
-from flinkmagic.scheduling.recovery.high_availability import FileSystemHaServices
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.recovery.leader_election import FileLockLeaderElection
+from flinkmagic.scheduling.recovery.leader_election import LeaderElection
 from flinkmagic.scheduling.slots.physical_slot_provider import PhysicalSlot, PhysicalSlotRequest
 from flinkmagic.scheduling.task_executor_gateway import (
     ResultPartitionID,
@@ -124,8 +123,7 @@ class Kernel:
         self.folder = folder
 
     def submit(self, job_graph: JobGraph) -> Future[JobStatus]:
-        services = FileSystemHaServices(self.folder)
-        result = self.dispatcher.submit_job(Submission(self, job_graph), services)
+        result = self.dispatcher.submit_job(Submission(self, job_graph), JobGraphStore(self.folder))
         self.settle()
         return result
 
@@ -290,7 +288,7 @@ def test_no_other_leads_before_the_master_has_ended(tmp_path: Path, job_graph: J
 def test_a_job_on_a_thread_of_its_own_is_suspended_from_another(tmp_path: Path, job_graph: JobGraph) -> None:
     kernel = Kernel(tmp_path)
     kernel.main_thread = MainThreadExecutor("job", kernel.clock, kernel.uncaught.append)
-    result = kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path))
+    result = kernel.dispatcher.submit_job(Submission(kernel, job_graph), JobGraphStore(tmp_path))
     kernel.dispatcher.close()
     assert result.result(10) is JobStatus.SUSPENDED
     kernel.main_thread.stop()
@@ -316,7 +314,9 @@ def test_a_master_that_cannot_be_made_leaves_the_journal_as_it_was(
     second = Kernel(tmp_path)
     assert isinstance(second.submit(job_graph).exception(0), OSError)
     assert second.stored == before
-    assert not FileLockLeaderElection(tmp_path / f"{JOB_ID}.lock").is_leader
+    other = Contender()
+    LeaderElection(tmp_path / f"{JOB_ID}.lock").start(other)
+    assert other.granted == 1
 
 
 def test_an_interrupt_while_a_job_is_submitted_leaves_it_to_others(
@@ -350,7 +350,7 @@ def test_an_interrupt_after_the_master_was_started_suspends_it_first(
     kernel = Kernel(tmp_path)
     kernel.main_thread = MainThreadExecutor("job", kernel.clock, kernel.uncaught.append)
     with pytest.raises(KeyboardInterrupt):
-        kernel.dispatcher.submit_job(Submission(kernel, job_graph), FileSystemHaServices(tmp_path))
+        kernel.dispatcher.submit_job(Submission(kernel, job_graph), JobGraphStore(tmp_path))
     assert kernel.service.scheduler.job_status is JobStatus.SUSPENDED
     assert [job.status for job in kernel.dispatcher.jobs()] == [JobStatus.SUSPENDED]
     kernel.main_thread.stop()
@@ -374,12 +374,12 @@ class Contender:
 
 def test_two_contenders_never_lead_simultaneously(tmp_path: Path) -> None:
     contenders = [Contender() for _ in range(3)]
-    elections = [FileLockLeaderElection(tmp_path / "job.lock") for _ in contenders]
+    elections = [LeaderElection(tmp_path / "job.lock") for _ in contenders]
     for number in range(3):
         elections[number].start(contenders[number])
         for other in {0, 1, 2} - {number}:
             elections[other].start(contenders[other])
             assert isinstance(contenders[other].errors.pop(), JobLedElsewhereError)
-        assert [election.is_leader for election in elections] == [place == number for place in range(3)]
+        assert [one.granted - one.revoked for one in contenders] == [place == number for place in range(3)]
         elections[number].stop()
     assert [(c.granted, c.revoked) for c in contenders] == [(1, 1)] * 3

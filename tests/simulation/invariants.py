@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from flinkmagic.errors.base import InvariantViolatedError
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler
@@ -36,8 +37,12 @@ class ClusterInvariants:
             self._check_reads(executor, scheduler)
         self._check_pool()
 
-    def check_end(self) -> None:
-        """Check that nothing is left when the job is over and the last messages have arrived."""
+    def check_end(self, after_event: Callable[[], None]) -> None:
+        """Check that nothing is left when the job is over and the last messages have arrived, within a second."""
+        main_thread, until_ms = self._simulation.main_thread, self._cluster.clock.now_ms() + 1_000.0
+        while main_thread.next_due_ms <= until_ms:
+            main_thread.run_next()
+            after_event()
         manager = self._cluster.resource_manager
         for resource_id, executor in self._cluster.executors.items():
             _require(not executor.tasks, f"no task is left on {resource_id}")
@@ -77,7 +82,7 @@ class ClusterInvariants:
             f"{pool.required} slots are required, one for each request",
         )
         free = {slot.allocation_id for slot in pool.free_slots()}
-        lent = {slot.allocation_id for slot in pool.slots()} - free
+        lent = pool._slots.keys() - free
         _require(lent.issubset(fulfilled), "lent slots belong to requests")
 
     def _check_nothing_lies_about(self) -> None:

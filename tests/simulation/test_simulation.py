@@ -68,8 +68,7 @@ def checked(job_graph: JobGraph, **options: Any) -> SimulationResult:
     invariants = ClusterInvariants(simulation)
     result = simulation.run(invariants.check)
     if not result.is_stuck:
-        simulation.settle(invariants.check)
-        invariants.check_end()
+        invariants.check_end(invariants.check)
     return result
 
 

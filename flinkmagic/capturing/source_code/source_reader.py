@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Any
 
+from flinkmagic.amounts import cut
 from flinkmagic.capturing.source_code.code_files import FLINKMAGIC, INSTALLED, SPARK, STANDARD_LIBRARY
 from flinkmagic.capturing.source_code.handlers import handler_of
 from flinkmagic.capturing.source_code.source_location import CellSource, SourceLocation
@@ -247,7 +248,7 @@ def shorten(text: str) -> str:
     text = re.sub(r",?\s*\n\s*([)\]}])", r"\1", text)
     text = re.sub(r"\s*\n\s*(?=\.)", "", text)
     text = re.sub(r"\s*\n\s*", " ", text).strip()
-    return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 1] + "…"
+    return cut(text, TEXT_LIMIT)
 
 
 def reconstruct(method: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

@@ -213,7 +213,7 @@ class Deferral:
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts):
             if facts.mode == "errorifexists":
                 raise facts.taken() from None
-            self.skipped.append(SkippedWrite(facts.label, text, location))
+            self.skipped.append(SkippedWrite(facts.label, location))
             return
         write = self._deferred(df, command, facts, text, location)
         self._pending.writes.append(write)

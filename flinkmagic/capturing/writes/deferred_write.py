@@ -111,7 +111,6 @@ class SkippedWrite:
     """A write that does nothing, as in a plain run: mode ``ignore``, and the path exists."""
 
     path: str
-    text: str
     location: SourceLocation
 
 
@@ -130,7 +129,5 @@ class Settlement:
     location: SourceLocation
     cause: str
     """What kind of line it was: a value of `pending.Cause`."""
-    touches: str
-    """What the line does with the first write that it touches: ``reads``, ``changes``."""
     writes: tuple[DeferredWrite, ...]
     """In program order."""

@@ -167,7 +167,7 @@ class PendingWrites:
                 raise
             finally:
                 self.writes.clear()  # whatever became of them: none is tried twice
-            self.settlements.append(Settlement(location, cause.value, touches, writes))
+            self.settlements.append(Settlement(location, cause.value, writes))
 
     def refused(self, error: Exception) -> Exception:
         """Note that a line was refused, or failed because of an earlier line's write; return the error.

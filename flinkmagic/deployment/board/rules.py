@@ -579,11 +579,10 @@ class StageBoard:
         yield GiveSlot(vertex, allocation_id, occasion.executor)
         self.state.launching = None
 
-    def _take_request(self, one: Subtask) -> str:
+    def _take_request(self, one: Subtask) -> None:
         request, one.request = one.request, None
         assert request is not None
         del self.state.requests[request]
-        return request
 
     def _give_slot_without_task(self, run: Run, one: Subtask, _occasion: Occasion) -> Iterator[Instruction]:
         yield from self._give_slot(run, one, _PLAIN)

@@ -8,7 +8,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SessionState;
 import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.Map;
 
 /**
@@ -61,9 +61,8 @@ public class JobProperties {
             return;
         }
         StringBuilder tags = new StringBuilder().append(Reflect.call(session, "sessionJobTag"));
-        Iterator own = ((Map) ((ThreadLocal) ofThread).get()).values().iterator();
-        while (own.hasNext()) {
-            tags.append(",").append(own.next());
+        for (Object own : JavaConverters.asJavaIterable(((Map) ((ThreadLocal) ofThread).get()).values())) {
+            tags.append(",").append(own);
         }
         base.setProperty(TAGS, withOwn(tags.toString()));
     }
@@ -98,9 +97,7 @@ public class JobProperties {
             known = (Properties) base.clone();
             // Sessions of 4.x have it in a class of their own.
             SessionState state = (SessionState) Reflect.call(session, "sessionState");
-            Iterator entries = state.conf().getAllConfs().iterator();
-            while (entries.hasNext()) {
-                Tuple2 entry = (Tuple2) entries.next();
+            for (Tuple2 entry : JavaConverters.asJavaIterable(state.conf().getAllConfs())) {
                 if (((String) entry._1()).startsWith("spark")) {
                     known.setProperty((String) entry._1(), (String) entry._2());
                 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.util.ExecutionListenerManager;
 import org.apache.spark.sql.util.QueryExecutionListener;
 import scala.Option;
 import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.immutable.Map;
 import scala.concurrent.Promise;
 
@@ -95,13 +95,11 @@ public class Observations {
         if (plan instanceof CollectMetrics) {
             found.add((CollectMetrics) plan);
         }
-        collectAll(plan.children().iterator(), found);
-        collectAll(plan.subqueries().iterator(), found);
-    }
-
-    private static void collectAll(Iterator plans, ArrayList<CollectMetrics> found) {
-        while (plans.hasNext()) {
-            collect((LogicalPlan) plans.next(), found);
+        for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            collect(child, found);
+        }
+        for (LogicalPlan subquery : JavaConverters.asJavaIterable(plan.subqueries())) {
+            collect(subquery, found);
         }
     }
 

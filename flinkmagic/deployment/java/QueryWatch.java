@@ -23,7 +23,7 @@ import org.apache.spark.sql.streaming.StreamingQueryProgress;
 import org.apache.spark.status.api.v1.JobData;
 import org.apache.spark.util.AccumulatorV2;
 import scala.Option;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Tells in one call what a streaming query has done since the call before, and what its tasks are doing. Spark keeps the
@@ -137,14 +137,13 @@ public class QueryWatch {
         if (rows != null && !within.containsKey("rowsOut")) {
             within.put("rowsOut", rows);
         }
-        Iterator children = plan.children().iterator();
-        if (!children.hasNext() && rows != null) {
+        if (plan.children().isEmpty() && rows != null) {
             Object before = within.get("rowsIn");
             long sum = ((Number) rows).longValue() + (before == null ? 0L : ((Number) before).longValue());
             within.put("rowsIn", Long.valueOf(sum));
         }
-        while (children.hasNext()) {
-            walk((SparkPlan) children.next(), within, stages, watermarks);
+        for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
+            walk(child, within, stages, watermarks);
         }
     }
 
@@ -161,9 +160,7 @@ public class QueryWatch {
         int failed = 0;
         if (query.isActive()) {
             List<JobExecutionStatus> running = Collections.singletonList(JobExecutionStatus.RUNNING);
-            Iterator jobs = context.statusStore().jobsList(running).iterator();
-            while (jobs.hasNext()) {
-                JobData job = (JobData) jobs.next();
+            for (JobData job : JavaConverters.asJavaIterable(context.statusStore().jobsList(running))) {
                 if (job.jobGroup().isDefined() && group.equals(job.jobGroup().get())) {
                     total += job.numTasks();
                     active += job.numActiveTasks();

@@ -29,6 +29,7 @@ import org.apache.spark.scheduler.SparkListenerTaskStart;
 import org.apache.spark.scheduler.StageInfo;
 import org.apache.spark.scheduler.TaskInfo;
 import org.apache.spark.storage.RDDInfo;
+import scala.collection.JavaConverters;
 
 /**
  * Writes what Spark reports about one job's stages and tasks as lines, which Python takes in one call.
@@ -149,10 +150,8 @@ public class TaskMonitor extends SparkListener {
         submitted(tag);
         StringBuilder line = new StringBuilder();
         line.append("J\t").append(event.jobId()).append('\t').append(tag).append('\t');
-        scala.collection.Iterator infos = event.stageInfos().iterator();
         boolean first = true;
-        while (infos.hasNext()) {
-            StageInfo info = (StageInfo) infos.next();
+        for (StageInfo info : JavaConverters.asJavaIterable(event.stageInfos())) {
             stages.add(Integer.valueOf(info.stageId()));
             line.append(first ? "" : ",").append(info.stageId()).append(':').append(shuffleOf(info));
             line.append(':').append(info.numTasks());
@@ -240,9 +239,8 @@ public class TaskMonitor extends SparkListener {
     }
 
     private static boolean readsPersisted(StageInfo info) {
-        scala.collection.Iterator rdds = info.rddInfos().iterator();
-        while (rdds.hasNext()) {
-            if (((RDDInfo) rdds.next()).storageLevel().isValid()) {
+        for (RDDInfo rdd : JavaConverters.asJavaIterable(info.rddInfos())) {
+            if (rdd.storageLevel().isValid()) {
                 return true;
             }
         }
@@ -256,9 +254,7 @@ public class TaskMonitor extends SparkListener {
             return event.taskMetrics() == null ? 0L : event.taskMetrics().inputMetrics().recordsRead();
         }
         long rows = 0L;
-        scala.collection.Iterator updates = event.taskInfo().accumulables().iterator();
-        while (updates.hasNext()) {
-            AccumulableInfo one = (AccumulableInfo) updates.next();
+        for (AccumulableInfo one : JavaConverters.asJavaIterable(event.taskInfo().accumulables())) {
             if (metrics.contains(Long.valueOf(one.id())) && one.update().isDefined()) {
                 rows += ((Number) one.update().get()).longValue();
             }

@@ -19,14 +19,13 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from flinkmagic.capturing.writes.sparks_errors import is_cancelled
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.deployment.stages.free_slots import free_slots
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch, end_python_workers
 from flinkmagic.deployment.stages.session_queries import run_as_query, session_query
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
-from flinkmagic.jvm.java import java_class, static_method
+from flinkmagic.jvm.java import items, java_class, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.stage_handles import QueryStageHandle, StageHandle
 from flinkmagic.planning.stage_metrics import StageMetrics
@@ -284,7 +283,7 @@ class StageRun:
             turn()
         self._check_wanted()
         needed, vertices = self.handle.slots, 1 + len(self.handle.upstream)
-        while vertices > 1 and (free := free_slots(self._runner.sc)) < needed:
+        while vertices > 1 and (free := _free_slots(self._runner.sc)) < needed:
             region = f"the region of {self.handle.name} ({vertices} vertices) waits for {needed} slots"
             others = f"Spark's other jobs leave {max(0, free)}"
             self.waiting_for = f"{region}, which it needs simultaneously, and {others}"
@@ -328,6 +327,24 @@ class StageRun:
             self._on_outcome(self, outcome)
         finally:
             self._has_ended.set()
+
+
+def _free_slots(sc: SparkContext) -> int:
+    """Return Spark's slots without those that its running and waiting tasks need, as its DAGScheduler counts them.
+
+    Spark fails the job of a region with ``CONCURRENT_SCHEDULER_INSUFFICIENT_SLOT`` if its tasks do not all fit beside
+    the running and waiting tasks of other jobs, the user's own among them. Our slot pool knows only the tasks of our
+    jobs; so the region's own thread counts Spark's just before it submits. Seen on 4.3.0.
+    """
+    context = sc._jsc.sc()
+    total = int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
+    pool = context.taskScheduler().rootPool()
+    # It lists the sets of tasks that are still to be launched, and counts those that run of all sets.
+    waiting = sum(
+        int(tasks.numTasks()) - int(tasks.tasksSuccessful()) - int(tasks.runningTasks())
+        for tasks in items(pool.getSortedTaskSetQueue())
+    )
+    return total - int(pool.runningTasks()) - waiting
 
 
 @functools.lru_cache(maxsize=4)

@@ -32,10 +32,8 @@ _CANCEL_AGAIN_S = 0.2
 class WorkProgress:
     """How far a call is."""
 
-    stages: int
-    """How many stages have begun."""
     tasks: int
-    """How many tasks these stages have."""
+    """How many tasks the stages have that have begun."""
     active: int
     """How many of the tasks run."""
     finished: int
@@ -126,7 +124,6 @@ class CallWork:
         # A stage that is skipped has neither a submission time nor tasks that are done.
         begun = [info.get() for info in infos if info.isDefined() and info.get().submissionTime() > 0]
         return WorkProgress(
-            len(begun),
             sum(stage.numTasks() for stage in begun),
             sum(stage.numActiveTasks() for stage in begun),
             sum(stage.numCompletedTasks() for stage in begun),

@@ -95,17 +95,16 @@ class _StreamPlanner:
         self._forest = PlanForest(program.spark.sparkContext)
         self._counts = StreamPartitionCounts(self._forest)
         self._provenance = Provenance(program, self._forest)
-        self._labels = OperatorLabels(program, self._counts, names=self._provenance.names)
-        self._translator = Translator(self._counts, _NoHandles(), self._labels, StreamExchangeMode.UNDEFINED)
+        labels = OperatorLabels(program, self._counts, self._provenance)
+        self._translator = Translator(self._counts, _NoHandles(), labels, StreamExchangeMode.UNDEFINED)
 
     def sink(self, index: int, stream: DeferredStream) -> SinkTransformation:
         """Make the transformations of one query."""
-        clone, _ = self._clones.of(stream.session)
+        clone = self._clones.of(stream.session)
         self._counts.note_sources(stream.df._jdf.queryExecution().analyzed())
         # Each query runs by itself: equal exchanges of two are not one.
-        root = self._forest.read(unstarted_plan(stream, clone), str(index))
-        for number, calls in self._provenance.assign(root, stream.frame).items():
-            self._labels.calls.setdefault(number, calls)
+        root = self._forest.read(unstarted_plan(stream, clone.session), str(index))
+        self._provenance.assign(root, stream.frame)
         facts = {
             "sink": stream.name,
             "kind": "stream",
@@ -123,12 +122,7 @@ class _StreamPlanner:
         environment = StreamExecutionEnvironment(
             name, RuntimeExecutionMode.STREAMING, self._parallelism, upper_bound_max_parallelism=MOST_TASKS
         )
-        marked = apply_marks(
-            self._translator.operators,
-            self._labels.calls,
-            frozenset(self._provenance.direct),
-            self._program.lineage.marks,
-        )
+        marked = apply_marks(self._translator.operators, self._provenance, self._program.lineage.marks)
         for operator in self._translator.operators:
             environment.add_operator(operator)
         return PlannedJob(
@@ -139,7 +133,7 @@ class _StreamPlanner:
             shared=(),
             parallelism=self._parallelism,
             slots=self._clones.slots,
-            session_clone=self._clones.of(self._program.streams[0].session)[0],
+            session_clone=self._clones.of(self._program.streams[0].session).session,
             warnings=(*self._warnings(), *marked),
             streams=self._program.streams,
         )

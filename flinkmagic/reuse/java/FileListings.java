@@ -63,11 +63,20 @@ public class FileListings {
         return known;
     }
 
+    /** The indexes of some numbers, which have blanks between them. */
+    private ArrayList<PartitioningAwareFileIndex> indexesOf(String numbers) {
+        ArrayList<PartitioningAwareFileIndex> found = new ArrayList<PartitioningAwareFileIndex>();
+        String[] each = numbers.split(" ");
+        for (String number : each) {
+            found.add(indexes.get(Integer.parseInt(number)));
+        }
+        return found;
+    }
+
     /** What some indexes have listed, to be compared with what later ones have: by index a digest, and the files. */
-    public ArrayList states(int[] numbers) throws Exception {
+    public ArrayList states(String numbers) throws Exception {
         ArrayList states = new ArrayList();
-        for (int number : numbers) {
-            PartitioningAwareFileIndex index = (PartitioningAwareFileIndex) indexes.get(number);
+        for (PartitioningAwareFileIndex index : indexesOf(numbers)) {
             states.add(new Object[] {of(index)[1], listed((String) of(index)[1], index)});
         }
         return states;
@@ -104,10 +113,11 @@ public class FileListings {
      *
      * @param earlier as `states` returned it, for indexes in the same places of an equal plan
      */
-    public Object added(int[] numbers, ArrayList earlier) throws Exception {
+    public Object added(String numbers, ArrayList earlier) throws Exception {
         IdentityHashMap<Object, Object[]> found = new IdentityHashMap<Object, Object[]>();
         ArrayList now = states(numbers);
-        for (int i = 0; i < numbers.length; i++) {
+        ArrayList<PartitioningAwareFileIndex> listed = indexesOf(numbers);
+        for (int i = 0; i < listed.size(); i++) {
             Object[] before = (Object[]) earlier.get(i);
             HashMap<String, String> files = (HashMap<String, String>) ((Object[]) now.get(i))[1];
             HashMap<String, String> former = (HashMap<String, String>) before[1];
@@ -123,17 +133,17 @@ public class FileListings {
             if (changed != null) {
                 return added.size() < files.size() ? changed : "";
             }
-            Object[] known = (Object[]) found.get(indexes.get(numbers[i]));
+            Object[] known = (Object[]) found.get(listed.get(i));
             if (known != null && !known[0].equals(before[0])) {
                 return "";  // the same files, read twice, were others in each place
             }
-            found.put(indexes.get(numbers[i]), new Object[] {before[0], added});
+            found.put(listed.get(i), new Object[] {before[0], added});
         }
         return found;
     }
 
     /** How many files were added, by all that `added` returned. */
-    public static int count(ArrayList<IdentityHashMap> found) {
+    public int count(ArrayList<IdentityHashMap> found) {
         HashSet<String> all = new HashSet<String>();
         for (IdentityHashMap added : found) {
             for (Object each : added.values()) {
@@ -144,12 +154,13 @@ public class FileListings {
     }
 
     /** By index the digest that was listed for it, as `states` returned it; an empty one where there were several. */
-    public IdentityHashMap digests(int[] numbers, ArrayList states) {
+    public IdentityHashMap digests(String numbers, ArrayList states) {
         IdentityHashMap<Object, String> found = new IdentityHashMap<Object, String>();
-        for (int i = 0; i < numbers.length; i++) {
+        ArrayList<PartitioningAwareFileIndex> listed = indexesOf(numbers);
+        for (int i = 0; i < listed.size(); i++) {
             String digest = (String) ((Object[]) states.get(i))[0];
-            String known = (String) found.get(indexes.get(numbers[i]));
-            found.put(indexes.get(numbers[i]), known == null || known.equals(digest) ? digest : "");
+            String known = (String) found.get(listed.get(i));
+            found.put(listed.get(i), known == null || known.equals(digest) ? digest : "");
         }
         return found;
     }
@@ -174,9 +185,9 @@ public class FileListings {
     }
 
     /** The first file of some indexes that is no longer what was listed; empty if all are. */
-    public String changedFile(int[] numbers, Configuration conf) throws Exception {
-        for (int number : numbers) {
-            String changed = changedSince((PartitioningAwareFileIndex) indexes.get(number), conf);
+    public String changedFile(String numbers, Configuration conf) throws Exception {
+        for (PartitioningAwareFileIndex index : indexesOf(numbers)) {
+            String changed = changedSince(index, conf);
             if (changed.length() > 0) {
                 return changed;
             }
@@ -222,11 +233,11 @@ public class FileListings {
     }
 
     /** When a local file of some indexes was changed last, in milliseconds since 1970, as it was when it was stamped. */
-    public long lastChange(int[] numbers) throws Exception {
+    public long lastChange(Iterable<Integer> numbers) throws Exception {
         long last = 0L;
-        for (int number : numbers) {
+        for (Integer number : numbers) {
             HashMap<Path, String> stamps =
-                (HashMap<Path, String>) of((PartitioningAwareFileIndex) indexes.get(number))[3];
+                (HashMap<Path, String>) of((PartitioningAwareFileIndex) indexes.get(number.intValue()))[3];
             for (String stamp : stamps.values()) {
                 if (stamp.indexOf(' ') >= 0) {
                     last = Math.max(last, Long.parseLong(stamp.substring(stamp.indexOf(' ') + 1)) / 1000000L);

@@ -156,19 +156,19 @@ public class PlanKeys {
         PERSISTED.follow(context);
     }
 
-    /** See `FileListings.changedFile`; the numbers with blanks between them, as below. */
+    /** See `FileListings.changedFile`. */
     public String changedFile(String numbers) throws Exception {
-        return listings.changedFile(numbersOf(numbers), PERSISTED.context().hadoopConfiguration());
-    }
-
-    /** See `FileListings.lastChange`. */
-    public long lastChange(String numbers) throws Exception {
-        return listings.lastChange(numbersOf(numbers));
+        return listings.changedFile(numbers, PERSISTED.context().hadoopConfiguration());
     }
 
     /** See `FileListings.listing`. */
     public String listing(String root) throws Exception {
         return FileListings.listing(root, PERSISTED.context().hadoopConfiguration());
+    }
+
+    /** The files that the plans have listed. */
+    public FileListings listings() {
+        return listings;
     }
 
     /**
@@ -196,35 +196,6 @@ public class PlanKeys {
         } finally {
             plans = whole;
         }
-    }
-
-    /** See `FileListings.states`. */
-    public ArrayList states(String numbers) throws Exception {
-        return listings.states(numbersOf(numbers));
-    }
-
-    /** See `FileListings.added`. */
-    public Object added(String numbers, ArrayList earlier) throws Exception {
-        return listings.added(numbersOf(numbers), earlier);
-    }
-
-    /** See `FileListings.count`. */
-    public int count(ArrayList<IdentityHashMap> found) {
-        return FileListings.count(found);
-    }
-
-    /** See `FileListings.digests`. */
-    public IdentityHashMap digests(String numbers, ArrayList states) throws Exception {
-        return listings.digests(numbersOf(numbers), states);
-    }
-
-    private static int[] numbersOf(String text) {
-        String[] each = text.split(" ");
-        int[] numbers = new int[each.length];
-        for (int i = 0; i < numbers.length; i++) {
-            numbers[i] = Integer.parseInt(each[i]);
-        }
-        return numbers;
     }
 
     /** As JSON the settings of a number: those of the session, and those of Hadoop. */
@@ -786,12 +757,7 @@ public class PlanKeys {
 
     /** Whether a later change of its files surely gives them another change time. */
     private boolean isSettled(PlanFact rows) throws Exception {
-        int[] numbers = new int[rows.files.size()];
-        int next = 0;
-        for (Integer number : rows.files) {
-            numbers[next++] = number.intValue();
-        }
-        return numbers.length == 0 || listings.lastChange(numbers) < settledMs;
+        return rows.files.isEmpty() || listings.lastChange(rows.files) < settledMs;
     }
 
     private void rdd(RDD rdd, StringBuilder out, PlanFact fact) throws Exception {

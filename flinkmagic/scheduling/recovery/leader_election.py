@@ -27,70 +27,38 @@ class LeaderContender(Protocol):
         ...
 
 
-class LeaderElection(Protocol):
-    """Says who leads (Flink's `LeaderElection`)."""
-
-    def start(self, contender: LeaderContender) -> None:
-        """Start to contend: `contender` leads within this call if no one else does."""
-        ...
-
-    def stop(self) -> None:
-        """Stop contending; a leader is told that it has lost the leadership."""
-        ...
-
-
-class StandaloneLeaderElection:
-    """Makes the only contender the leader (Flink's class of that name)."""
-
-    def __init__(self) -> None:
-        self._contender: LeaderContender | None = None
-
-    def start(self, contender: LeaderContender) -> None:
-        """Lead from now on."""
-        self._contender = contender
-        contender.grant_leadership()
-
-    def stop(self) -> None:
-        """Stop leading."""
-        contender, self._contender = self._contender, None
-        if contender is not None:
-            contender.revoke_leadership()
-
-
-class FileLockLeaderElection:
+class LeaderElection:
     """Elects by an exclusive lock on a file, which is left behind; the system releases it when its holder dies.
 
     The lock's file must be on a disk of this machine, or on one that locks across machines. Leadership ends
-    with the process or with `stop`; it cannot be taken from a holder that lives.
+    with the process or with `stop`; it cannot be taken from a holder that lives. Without a file, the only contender
+    leads.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(str(path), thread_local=False)
+    def __init__(self, path: Path | None) -> None:
+        self._lock: FileLock | None = None
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(str(path), thread_local=False)
         self._contender: LeaderContender | None = None
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this contender leads."""
-        return bool(self._lock.is_locked)
 
     def start(self, contender: LeaderContender) -> None:
         """Start to contend: `contender` leads within this call, or is told that another one does."""
         if self._contender is not None:
             raise InvariantViolatedError("an election has one contender")
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            contender.handle_error(JobLedElsewhereError(str(self._path)))
-            return
+        if self._lock is not None:
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:
+                contender.handle_error(JobLedElsewhereError(self._lock.lock_file))
+                return
         self._contender = contender
         contender.grant_leadership()
 
     def stop(self) -> None:
         """Stop contending; a leader is told that it has lost the leadership, then the lock is released."""
         contender, self._contender = self._contender, None
-        if self.is_leader:
-            if contender is not None:
-                contender.revoke_leadership()
+        if contender is not None:
+            contender.revoke_leadership()
+        if self._lock is not None:
             self._lock.release()

@@ -71,10 +71,6 @@ class DeclarativeSlotPool:
         """How many slots the pool has."""
         return len(self._slots)
 
-    def slots(self) -> list[PhysicalSlot]:
-        """Return all slots of the pool."""
-        return [slot.physical for slot in self._slots.values()]
-
     def free_slots(self) -> list[PhysicalSlot]:
         """Return the slots that are not reserved, those that became free first in front."""
         return [self._slots[allocation_id].physical for allocation_id in self._free]
@@ -106,12 +102,10 @@ class DeclarativeSlotPool:
             self.on_new_slots(new)
         return accepted
 
-    def reserve_free_slot(self, allocation_id: str) -> PhysicalSlot:
+    def reserve_free_slot(self, allocation_id: str) -> None:
         """Lend out a free slot."""
         del self._free[allocation_id]
-        slot = self._slots[allocation_id]
-        slot.idle_since_ms = None
-        return slot.physical
+        self._slots[allocation_id].idle_since_ms = None
 
     def free_reserved_slot(self, allocation_id: str) -> None:
         """Take back a slot that was lent out; it can be lent again immediately."""
@@ -122,11 +116,10 @@ class DeclarativeSlotPool:
         self._free[allocation_id] = None
         self.on_new_slots([slot.physical])
 
-    def release_slot(self, allocation_id: str) -> bool:
-        """Remove a lost slot; return whether it was reserved."""
-        slot = self._slots.pop(allocation_id)
+    def release_slot(self, allocation_id: str) -> None:
+        """Remove a lost slot."""
+        del self._slots[allocation_id]
         self._free.pop(allocation_id, None)
-        return slot.idle_since_ms is None
 
     def release_idle_slots(self) -> None:
         """Return free slots to their executors that are not needed and have been idle for long."""

@@ -68,11 +68,6 @@ class ResourceManager:
         self._heartbeats = HeartbeatManager(clock, main_thread, heartbeat, self.disconnect_task_manager)
         main_thread.schedule(self._started_up, start_up_ms)
 
-    @property
-    def free_slots(self) -> int:
-        """How many slots of the registered executors are given to no job."""
-        return sum(executor.n_free for executor in self._executors.values())
-
     def free_slots_on(self, resource_id: str) -> int | None:
         """Return how many slots of an executor are given to no job; None for one that is not registered."""
         executor = self._executors.get(resource_id)

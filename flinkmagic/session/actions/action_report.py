@@ -42,8 +42,6 @@ class ActionReport:
     """Why they did not; empty if they did, or if there was nothing to run."""
     stages: int = 0
     """How many stages its query has; 0 if none ran under our scheduler."""
-    tasks: int = 0
-    """How many tasks ran under our scheduler."""
     reused: int = 0
     """How many stages did not run, because their results existed."""
     saved_seconds: float = 0.0

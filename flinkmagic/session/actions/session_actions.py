@@ -440,13 +440,11 @@ def _kind_of(call: ActionCall) -> ActionKind:
 
 
 def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:
-    tasks = sum(task.role != "helper" for task in job.tasks())
     return replace(
         report,
         is_driven=True,
         graph=graph,
         stages=len(graph.job_graph.vertices),
-        tasks=tasks,
         reused=len(job.reused()),
         saved_seconds=job.saved_seconds,
         note="; ".join(filter(None, [report.note, *graph.remarks(job)])),

@@ -330,9 +330,9 @@ class Iteration:
     def _few_rows(self, df: DataFrame) -> list[Any]:
         """Collect a DataFrame that is planned with as many partitions as a superstep."""
         spark = df.sparkSession
-        clone, _ = SessionClones(spark, self._options, self._clones).of(None)
+        clone = SessionClones(spark, self._options, self._clones).of(None)
         of_rows = dataset_class(spark._jvm).ofRows
-        return DataFrame(of_rows(clone, df._jdf.queryExecution().analyzed()), spark).limit(2).collect()
+        return DataFrame(of_rows(clone.session, df._jdf.queryExecution().analyzed()), spark).limit(2).collect()
 
 
 def _takes_number(step: Callable[..., Any]) -> bool:

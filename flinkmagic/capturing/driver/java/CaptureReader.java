@@ -29,7 +29,7 @@ import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import scala.Option;
 import scala.Tuple2;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Answers what a capture asks the driver, each question in one call from Python. Executes nothing.
@@ -51,9 +51,8 @@ public class CaptureReader {
         if (isPartOfAnother(query)) {
             return "";
         }
-        Iterator output = ((QueryPlan) query.analyzed()).output().iterator();
-        while (output.hasNext()) {
-            ids.append(((Attribute) output.next()).exprId().id()).append(' ');
+        for (Object column : JavaConverters.asJavaIterable(((QueryPlan) query.analyzed()).output())) {
+            ids.append(((Attribute) column).exprId().id()).append(' ');
         }
         return ids.toString();
     }
@@ -106,9 +105,8 @@ public class CaptureReader {
             ? ((DataSourceRegister) format).shortName() : format.toString().toLowerCase(Locale.ROOT));
         facts.put("options", texts(command.options()));
         List columns = new ArrayList();
-        Iterator partitionColumns = command.partitionColumns().iterator();
-        while (partitionColumns.hasNext()) {
-            columns.add(((Attribute) partitionColumns.next()).name());
+        for (Attribute column : JavaConverters.asJavaIterable(command.partitionColumns())) {
+            columns.add(column.name());
         }
         facts.put("columns", columns);
         facts.put("dynamic", Boolean.valueOf(isDynamic(command, state)));
@@ -121,9 +119,7 @@ public class CaptureReader {
     /** The command's own answer follows the configuration of the thread's session, which may be another one's. */
     private static boolean isDynamic(InsertIntoHadoopFsRelationCommand command, SessionState state) {
         String overwrites = state.conf().getConfString("spark.sql.sources.partitionOverwriteMode", "static");
-        Iterator options = command.options().iterator();
-        while (options.hasNext()) {
-            Tuple2 option = (Tuple2) options.next();
+        for (Tuple2 option : JavaConverters.asJavaIterable(command.options())) {
             if ("partitionOverwriteMode".equalsIgnoreCase((String) option._1())) {
                 overwrites = (String) option._2();
             }
@@ -153,9 +149,9 @@ public class CaptureReader {
         }
         String home = table.storage().locationUri().get().toString();
         String below = home.endsWith("/") ? home : home + "/";
-        Iterator partitions = state.catalog().listPartitions(table.identifier(), Option.empty()).iterator();
-        while (partitions.hasNext()) {
-            Option folder = ((CatalogTablePartition) partitions.next()).storage().locationUri();
+        scala.collection.Seq partitions = state.catalog().listPartitions(table.identifier(), Option.empty());
+        for (Object partition : JavaConverters.asJavaIterable(partitions)) {
+            Option folder = ((CatalogTablePartition) partition).storage().locationUri();
             if (folder.isDefined() && !folder.get().toString().startsWith(below)) {
                 found.add(new Path((java.net.URI) folder.get()).toString());
             }
@@ -186,9 +182,8 @@ public class CaptureReader {
 
     private static Map texts(scala.collection.Map map) {
         Map found = new TreeMap();
-        Iterator entries = map.iterator();
-        while (entries.hasNext()) {
-            Tuple2 entry = (Tuple2) entries.next();
+        for (Object each : JavaConverters.asJavaIterable(map)) {
+            Tuple2 entry = (Tuple2) each;
             found.put(entry._1(), entry._2());
         }
         return found;

@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Reads what the leaves of analysed plans are, and which files they read. Executes nothing.
@@ -69,16 +69,19 @@ public class LeafReader {
             addLinked((InMemoryFileIndex) index, linked);
             facts.put("flat", Boolean.valueOf(isFlat((InMemoryFileIndex) index)));
         }
-        facts.put("paths", strings(index.rootPaths().iterator()));
+        List<String> paths = new ArrayList<String>();
+        for (Path root : JavaConverters.asJavaIterable(index.rootPaths())) {
+            paths.add(root.toString());
+        }
+        facts.put("paths", paths);
         facts.put("linked", linked);
     }
 
     /** Whether all listed files lie directly in the folders that were named, or were named themselves. */
     private static boolean isFlat(InMemoryFileIndex index) {
         Set<String> named = named(index);
-        Iterator files = index.allFiles().iterator();
-        while (files.hasNext()) {
-            Path file = ((FileStatus) files.next()).getPath();
+        for (FileStatus listed : JavaConverters.asJavaIterable(index.allFiles())) {
+            Path file = listed.getPath();
             if (!named.contains(file.getParent().toUri().getPath()) && !named.contains(file.toUri().getPath())) {
                 return false;
             }
@@ -89,15 +92,13 @@ public class LeafReader {
     /** Where symbolic links among the listed files and folders lead, if that is outside the folders that were named. */
     private static void addLinked(InMemoryFileIndex index, List paths) {
         List<java.nio.file.Path> roots = new ArrayList<java.nio.file.Path>();
-        Iterator each = index.rootPaths().iterator();
-        while (each.hasNext()) {
-            roots.add(real((Path) each.next()));
+        for (Path root : JavaConverters.asJavaIterable(index.rootPaths())) {
+            roots.add(real(root));
         }
         Set<String> named = named(index);
         HashSet folders = new HashSet();
-        Iterator files = index.allFiles().iterator();
-        while (files.hasNext()) {
-            Path file = ((FileStatus) files.next()).getPath();
+        for (FileStatus listed : JavaConverters.asJavaIterable(index.allFiles())) {
+            Path file = listed.getPath();
             if (!"file".equals(file.toUri().getScheme())) {
                 return;
             }
@@ -139,36 +140,18 @@ public class LeafReader {
     /** The paths that a reader was given, without scheme and authority. */
     public static Set<String> named(FileIndex index) {
         Set<String> found = new HashSet<String>();
-        Iterator each = index.rootPaths().iterator();
-        while (each.hasNext()) {
-            found.add(((Path) each.next()).toUri().getPath());
+        for (Path root : JavaConverters.asJavaIterable(index.rootPaths())) {
+            found.add(root.toUri().getPath());
         }
         return found;
     }
 
     /** The leaves of an analysed plan and of its subqueries. */
     public static List<Object> leavesOf(LogicalPlan plan) {
-        List<Object> leaves = new ArrayList<Object>();
-        addLeaves(plan, leaves);
-        Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
-        while (subqueries.hasNext()) {
-            addLeaves((LogicalPlan) subqueries.next(), leaves);
+        List<Object> leaves = new ArrayList<Object>(JavaConverters.seqAsJavaList(plan.collectLeaves()));
+        for (Object subquery : JavaConverters.asJavaIterable(((QueryPlan) plan).subqueriesAll())) {
+            leaves.addAll(JavaConverters.seqAsJavaList(((LogicalPlan) subquery).collectLeaves()));
         }
         return leaves;
-    }
-
-    private static void addLeaves(LogicalPlan plan, List<Object> into) {
-        Iterator leaves = plan.collectLeaves().iterator();
-        while (leaves.hasNext()) {
-            into.add(leaves.next());
-        }
-    }
-
-    private static List strings(Iterator objects) {
-        List<String> found = new ArrayList<String>();
-        while (objects.hasNext()) {
-            found.add(objects.next().toString());
-        }
-        return found;
     }
 }

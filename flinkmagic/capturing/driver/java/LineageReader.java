@@ -17,7 +17,7 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Reads what the lineage of an RDD reads. Executes nothing.
@@ -48,9 +48,8 @@ public class LineageReader {
             RDD current = (RDD) open.poll();
             if (found.put(Integer.valueOf(current.id()), current) == null
                     && current.getCheckpointFile().isEmpty()) {
-                Iterator dependencies = current.dependencies().iterator();
-                while (dependencies.hasNext()) {
-                    open.add(((Dependency) dependencies.next()).rdd());
+                for (Object dependency : JavaConverters.asJavaIterable(current.dependencies())) {
+                    open.add(((Dependency) dependency).rdd());
                 }
             }
         }
@@ -63,9 +62,8 @@ public class LineageReader {
             found.add(Arrays.asList(new Object[] {rdd.getCheckpointFile().get(), Boolean.TRUE}));
         } else if (rdd instanceof FileScanRDD) {
             HashSet folders = new HashSet();
-            Iterator partitions = ((FileScanRDD) rdd).filePartitions().iterator();
-            while (partitions.hasNext()) {
-                PartitionedFile[] files = ((FilePartition) partitions.next()).files();
+            for (FilePartition partition : JavaConverters.asJavaIterable(((FileScanRDD) rdd).filePartitions())) {
+                PartitionedFile[] files = partition.files();
                 for (PartitionedFile each : files) {
                     Path file = each.filePath().toPath();
                     if (folders.add(file.getParent())) {

@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Compares the files that a plan's DataFrames have listed with those there now: one listing for each folder.
@@ -58,10 +58,7 @@ public class ListedInputs {
 
     private static void addFiles(HadoopFsRelation relation, List<FileStatus> found) {
         if (relation.location() instanceof InMemoryFileIndex) {
-            Iterator files = ((InMemoryFileIndex) relation.location()).allFiles().iterator();
-            while (files.hasNext()) {
-                found.add((FileStatus) files.next());
-            }
+            found.addAll(JavaConverters.seqAsJavaList(((InMemoryFileIndex) relation.location()).allFiles()));
         }
     }
 

@@ -19,6 +19,7 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import scala.Product;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Finds the code in a plan, or in the lineage of an RDD, that is not Spark's: Python functions, as PySpark pickled
@@ -60,9 +61,8 @@ public class PlanFunctions {
     public byte[] ofPlan(LogicalPlan plan) throws Exception {
         PlanFunctions found = new PlanFunctions();
         found.walk(plan);
-        Iterator subqueries = ((QueryPlan) plan).subqueriesAll().iterator();
-        while (subqueries.hasNext()) {
-            found.walk(subqueries.next());
+        for (Object subquery : JavaConverters.asJavaIterable(((QueryPlan) plan).subqueriesAll())) {
+            found.walk(subquery);
         }
         return found.answer();
     }
@@ -222,9 +222,8 @@ public class PlanFunctions {
                 refuse(count > MOST_RDDS ? "a very long lineage" : "an RDD of the class " + rdd.getClass().getName());
                 return;
             }
-            Iterator dependencies = rdd.dependencies().iterator();
-            while (dependencies.hasNext()) {
-                open.add(((Dependency) dependencies.next()).rdd());
+            for (Object dependency : JavaConverters.asJavaIterable(rdd.dependencies())) {
+                open.add(((Dependency) dependency).rdd());
             }
             code(rdd);
         }

@@ -16,7 +16,7 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.Function1;
-import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 import scala.collection.immutable.Nil$;
 import scala.runtime.AbstractFunction1;
 
@@ -34,9 +34,7 @@ public class PrunedReads {
             return CaptureReader.deflated(null);
         }
         HashSet found = new HashSet();
-        Iterator leaves = query.sparkPlan().collectLeaves().iterator();
-        while (leaves.hasNext()) {
-            Object leaf = leaves.next();
+        for (Object leaf : JavaConverters.asJavaIterable(query.sparkPlan().collectLeaves())) {
             if (leaf.getClass().getSimpleName().equals("InMemoryTableScanExec")) {
                 return CaptureReader.deflated(null);
             }
@@ -56,11 +54,9 @@ public class PrunedReads {
         scala.collection.immutable.List known =
             (scala.collection.immutable.List) ((scala.collection.Iterable) filters).filter(WITHOUT_PLANS);
         scala.collection.immutable.List none = (scala.collection.immutable.List) ((Object) Nil$.MODULE$);
-        Iterator partitions = index.listFiles(known, none).iterator();
-        while (partitions.hasNext()) {
-            Iterator files = ((PartitionDirectory) partitions.next()).files().iterator();
-            while (files.hasNext()) {
-                Path file = ((FileStatusWithMetadata) files.next()).getPath();
+        for (Object folder : JavaConverters.asJavaIterable(index.listFiles(known, none))) {
+            for (FileStatusWithMetadata listed : JavaConverters.asJavaIterable(((PartitionDirectory) folder).files())) {
+                Path file = listed.getPath();
                 boolean isOne = named.contains(file.toUri().getPath());
                 if (!isOne) {
                     found.add(file.getParent().toString());

@@ -21,6 +21,7 @@ import org.apache.spark.sql.types.DataType;
 import scala.Product;
 import scala.collection.Iterable;
 import scala.collection.Iterator;
+import scala.collection.JavaConverters;
 
 /**
  * Lists the plans that a parsed statement is made of, also those that are not its children, such as the table of an
@@ -101,9 +102,8 @@ public class SqlReader {
             visit(callFirst(plan, TARGETS), within, true, common);
         } else if (isTarget) {
             // An alias of the table.
-            Iterator below = plan.children().iterator();
-            while (below.hasNext()) {
-                visit(below.next(), within, true, common);
+            for (Object below : JavaConverters.asJavaIterable(plan.children())) {
+                visit(below, within, true, common);
             }
         }
         visitAll(plan.productIterator(), within, common);
@@ -114,9 +114,8 @@ public class SqlReader {
     /** A common table expression is known to those after it and to the query, but not to itself. */
     private void visitWith(LogicalPlan plan, int owner, Set common) throws Exception {
         Set known = new HashSet(common);
-        Iterator relations = ((Iterable) Reflect.call(plan, "cteRelations")).iterator();
-        while (relations.hasNext()) {
-            Product relation = (Product) relations.next();
+        for (Object each : JavaConverters.asJavaIterable((Iterable) Reflect.call(plan, "cteRelations"))) {
+            Product relation = (Product) each;
             visit(relation.productElement(1), owner, false, known);
             known = new HashSet(known);
             known.add(relation.productElement(0).toString().toLowerCase(Locale.ROOT));
@@ -130,9 +129,8 @@ public class SqlReader {
             return null;
         }
         List<String> name = new ArrayList<String>();
-        Iterator each = ((Iterable) parts).iterator();
-        while (each.hasNext()) {
-            name.add(each.next().toString());
+        for (Object each : JavaConverters.asJavaIterable((Iterable) parts)) {
+            name.add(each.toString());
         }
         return name;
     }
