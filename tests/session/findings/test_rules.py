@@ -69,12 +69,13 @@ def test_a_host_is_to_blame_if_all_its_tasks_are_slow():
 
 
 def test_a_spill_is_charged_by_its_bytes():
-    tasks = even(4, took_s=10.0, disk_spilled_bytes=30_000_000)
+    tasks = even(4, took_s=10.0, disk_spilled_bytes=150_000_000)
     (finding,) = find(job(vertex(*tasks, reads="HASH", operators=(operator("SortExec"),))))
     assert (finding.rule, finding.cost_s, finding.operator) == ("spill", pytest.approx(6.0), "Sort")
     assert finding.cure.startswith("%config FlinkMagics.parallelism = 16")
-    few = even(4, took_s=10.0, disk_spilled_bytes=900_000)
-    assert found(job(vertex(*few, reads="HASH"))) == []
+    few = even(2, took_s=4.0, disk_spilled_bytes=16_000_000)
+    assert found(job(vertex(*few[:1], reads="HASH"))) == []
+    assert found(job(vertex(*few, reads="HASH"))) == ["spill"]
 
 
 def test_garbage_collection_is_told_from_a_tenth_of_the_time_on():
