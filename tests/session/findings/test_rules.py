@@ -457,6 +457,20 @@ def test_failed_attempts_cost_their_time_if_the_job_has_finished():
     assert found(job(copy)) == []
 
 
+def test_rows_that_were_lost_with_their_executor_are_no_failure_of_the_tasks_that_made_them():
+    again = [task(one, 2, 1, role="recovery", attempt=1) for one in range(2)]
+    (finding,) = find(job(vertex(*even(2), *again)))
+    assert finding.what == "2 tasks ran again for 2.0 s: their shuffled rows were lost with the executor"
+    assert (finding.cost_s, finding.cure[:40]) == (pytest.approx(2.0), 'SparkSession.builder.config("spark.execu')
+    failed = task(1, 0, 1, state=ExecutionState.FAILED, reason="ExecutorLostFailure")
+    (finding,) = find(job(vertex(failed, *even(2), *again)))
+    assert finding.what == (
+        "1 attempt of tasks failed after 1.0 s and ran again, lost with their executor; "
+        "2 tasks ran again for 2.0 s: their shuffled rows were lost with the executor"
+    )
+    assert finding.cost_s == pytest.approx(3.0)
+
+
 def test_what_is_computed_in_every_run_is_told_from_the_second_on():
     source = vertex(*even(4), id="source", operators=(operator("FilterExec", text="Filter (rand(1) < 0.5)", line=4),))
     last = vertex(*[task(one, 2, 1) for one in range(2)], id="last", stage="drawn", reads="HASH", of="source")
