@@ -217,6 +217,26 @@ def test_a_long_wait_between_stages_is_told():
     assert found(job(first, soon)) == []
 
 
+def test_a_wait_counts_for_which_slots_idled_beside_those_for_other_stages():
+    first = vertex(*even(2), id="one")
+    second = vertex(task(0, 1.8, 2), task(1, 1.8, 2), id="two", reads="HASH", of="one")
+    # The third stage waited for 800 ms with the second one, and then for its slots.
+    third = vertex(task(0, 3.8, 1), task(1, 3.8, 1), id="three", reads="HASH", of="one")
+    assert found(job(first, second, third)) == []
+
+
+def test_a_wait_is_not_told_where_the_whole_driver_is_slow():
+    def waiting(other_s):
+        first = vertex(*even(2), id="one")
+        second = vertex(task(0, 2.5, 1), task(1, 2.5, 1), id="two", reads="HASH", of="one")
+        third_at = 3.5 + other_s
+        third = vertex(task(0, third_at, 1), task(1, third_at, 1), id="three", reads="HASH", of="two")
+        return [(one.rule, one.vertex) for one in find(job(first, second, third))]
+
+    assert waiting(0.74) == [("idle-slots", "TWO")]
+    assert waiting(0.76) == []
+
+
 def test_time_for_which_several_stages_waited_is_charged_once():
     first = vertex(*even(2), id="one")
     late = [
