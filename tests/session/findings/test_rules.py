@@ -58,6 +58,17 @@ def test_a_straggler_has_no_more_to_read():
     assert found(job(vertex(*in_between, reads="HASH"), slots=4)) == []
 
 
+def test_a_task_that_waits_for_its_python_worker_is_no_straggler():
+    def beside_a_worker_that_was_there(start_ms):
+        metrics = {"pythonTotalTime": start_ms + 200, "pythonProcessingTime": 200}
+        calls = operator("MapInPandasExec", metrics=metrics)
+        return found(job(vertex(task(0, 0, 1), task(1, 0, 5), operators=(calls,))))
+
+    # The other task was over after a second: for the rest of the start this one has waited.
+    assert beside_a_worker_that_was_there(4001) == []
+    assert beside_a_worker_that_was_there(4000) == ["straggling-task"]
+
+
 def test_a_host_is_to_blame_if_all_its_tasks_are_slow():
     tasks = [*even(4, slots=4), *[task(4 + one, 0, 4 + one, executor="9") for one in range(2)]]
     (finding,) = find(job(vertex(*tasks), slots=6))
@@ -385,6 +396,8 @@ def test_the_start_of_python_workers_is_not_the_functions_time():
     assert found(started_first(2999)) == []
     # Workers that were there before: their time of initialization is that since they began.
     assert find(started_first(3000, pythonBootTime=0, pythonInitTime=9000))[0].cost_s == pytest.approx(3.0)
+    # One worker was there before, the other was not. Spark 4.1 and newer tell the functions' own time.
+    assert find(started_first(3000, pythonInitTime=9000, pythonProcessingTime=2400))[0].cost_s == pytest.approx(2.4)
 
 
 def test_a_function_over_a_few_rows_is_slow_by_itself():
