@@ -5,7 +5,7 @@ Source: the gaps between jobs in Spark's event timeline (Databricks' guide to th
 Threshold: slots that the session has and the job was not given (``--slots``), if it used most of its own meanwhile; and
 waits for what happens on the driver between stages (planning, listing and committing files) in which each slot, on
 average, idled for a second, and for twice as long as in the job's other waits (median): if all are as long, the driver
-is slow as a whole, and its time is told of the job. Seen on two cores with a load of 15: 0.3 to 1.1 s between any two.
+is slow as a whole, and its time is told of the job. Seen on two cores with a load of 15: 0.1 to 1.1 s between any two.
 What it takes to build a broadcast is no wait: without it a join takes longer (query 22 of TPC-H, whose broadcast of
 1.5 million rows takes 0.8 s of 2.5 s to build, takes 4.5 s).
 
