@@ -31,7 +31,7 @@ class FindingView:
 
     @property
     def basis(self) -> str:
-        """The rule, and how sure it is: ``"spill, likely · estimated: the bytes on disk at 20 MB a second"``."""
+        """The rule, and how sure it is: ``"spill, likely · estimated: 10 ms for each MB on disk"``."""
         sure = "" if self.estimate.startswith(self.certainty) else f", {self.certainty}"
         return f"{self.rule}{sure} · {self.estimate}"
 

@@ -43,8 +43,9 @@ _KEYS = {
     "shuffle bytes written": "shuffleBytesWritten", "shuffle write time": "shuffleWriteTime",
     "written output": "numOutputBytes", "number of written files": "numFiles", "number of dynamic part": "numParts",
     "time to run Python workers": "pythonTotalTime", "time to start Python workers": "pythonBootTime",
-    "time to initialize Python workers": "pythonInitTime", "data sent to Python workers": "pythonDataSent",
-    "data returned from Python workers": "pythonDataReceived", "number of partitions read": "numPartitions",
+    "time to initialize Python workers": "pythonInitTime", "time to execute Python code": "pythonProcessingTime",
+    "data sent to Python workers": "pythonDataSent", "data returned from Python workers": "pythonDataReceived",
+    "number of partitions read": "numPartitions",
 }  # fmt: skip
 """Spark's names of metrics, by the words that it writes for them."""
 _PLAN_ID = re.compile(r"\[(?:plan_)?id=#?(\d+)\]")

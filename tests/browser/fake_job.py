@@ -284,7 +284,7 @@ class FakeJob:
         spill = replace(
             skew, rule="spill", certainty="likely", cost="1.2 s of slots lost", operator="",
             what="1 task of 4 wrote 24.0 MiB of rows to disk that did not fit into memory",
-            estimate="estimated: the bytes on disk at 20 MB a second, at most the time of these tasks",
+            estimate="estimated: 10 ms for each MB on disk (3 to 24 were measured), at most the time of these tasks",
             cure="%config FlinkMagics.parallelism = 16  # smaller partitions",
         )  # fmt: skip
         python = replace(

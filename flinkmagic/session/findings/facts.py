@@ -41,6 +41,16 @@ class OperatorFacts:
         """Whether it calls functions of the user's in Python workers."""
         return any(word in self.kind for word in ("Python", "InPandas", "InArrow"))
 
+    @property
+    def start_of_python_ms(self) -> int:
+        """How long its tasks waited for Python workers to start and to get ready; 0 if Spark did not measure it."""
+        total_ms, own_ms = metric(self.metrics, "pythonTotalTime"), metric(self.metrics, "pythonProcessingTime")
+        if own_ms:
+            return max(0, total_ms - own_ms)
+        # Of a worker that was there before, Spark counts as its initialization also that it waited for the task.
+        boot_ms = metric(self.metrics, "pythonBootTime")
+        return boot_ms + metric(self.metrics, "pythonInitTime") if boot_ms else 0
+
 
 @dataclass(frozen=True)
 class InputFacts:

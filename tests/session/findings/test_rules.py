@@ -58,6 +58,17 @@ def test_a_straggler_has_no_more_to_read():
     assert found(job(vertex(*in_between, reads="HASH"), slots=4)) == []
 
 
+def test_a_task_that_waits_for_its_python_worker_is_no_straggler():
+    def beside_a_worker_that_was_there(start_ms):
+        metrics = {"pythonTotalTime": start_ms + 200, "pythonProcessingTime": 200}
+        calls = operator("MapInPandasExec", metrics=metrics)
+        return found(job(vertex(task(0, 0, 1), task(1, 0, 5), operators=(calls,))))
+
+    # The other task was over after a second: for the rest of the start this one has waited.
+    assert beside_a_worker_that_was_there(4001) == []
+    assert beside_a_worker_that_was_there(4000) == ["straggling-task"]
+
+
 def test_a_host_is_to_blame_if_all_its_tasks_are_slow():
     tasks = [*even(4, slots=4), *[task(4 + one, 0, 4 + one, executor="9") for one in range(2)]]
     (finding,) = find(job(vertex(*tasks), slots=6))
@@ -69,12 +80,13 @@ def test_a_host_is_to_blame_if_all_its_tasks_are_slow():
 
 
 def test_a_spill_is_charged_by_its_bytes():
-    tasks = even(4, took_s=10.0, disk_spilled_bytes=30_000_000)
+    tasks = even(4, took_s=10.0, disk_spilled_bytes=150_000_000)
     (finding,) = find(job(vertex(*tasks, reads="HASH", operators=(operator("SortExec"),))))
     assert (finding.rule, finding.cost_s, finding.operator) == ("spill", pytest.approx(6.0), "Sort")
     assert finding.cure.startswith("%config FlinkMagics.parallelism = 16")
-    few = even(4, took_s=10.0, disk_spilled_bytes=900_000)
-    assert found(job(vertex(*few, reads="HASH"))) == []
+    few = even(2, took_s=4.0, disk_spilled_bytes=16_000_000)
+    assert found(job(vertex(*few[:1], reads="HASH"))) == []
+    assert found(job(vertex(*few, reads="HASH"))) == ["spill"]
 
 
 def test_garbage_collection_is_told_from_a_tenth_of_the_time_on():
@@ -214,6 +226,26 @@ def test_a_long_wait_between_stages_is_told():
     assert (finding.rule, finding.cost_s, finding.certainty) == ("idle-slots", pytest.approx(3.0), "possible")
     soon = vertex(task(0, 1.9, 1), task(1, 1.9, 1), id="two", reads="HASH", of="one")
     assert found(job(first, soon)) == []
+
+
+def test_a_wait_counts_for_which_slots_idled_beside_those_for_other_stages():
+    first = vertex(*even(2), id="one")
+    second = vertex(task(0, 1.8, 2), task(1, 1.8, 2), id="two", reads="HASH", of="one")
+    # The third stage waited for 800 ms with the second one, and then for its slots.
+    third = vertex(task(0, 3.8, 1), task(1, 3.8, 1), id="three", reads="HASH", of="one")
+    assert found(job(first, second, third)) == []
+
+
+def test_a_wait_is_not_told_where_the_whole_driver_is_slow():
+    def waiting(other_s):
+        first = vertex(*even(2), id="one")
+        second = vertex(task(0, 2.5, 1), task(1, 2.5, 1), id="two", reads="HASH", of="one")
+        third_at = 3.5 + other_s
+        third = vertex(task(0, third_at, 1), task(1, third_at, 1), id="three", reads="HASH", of="two")
+        return [(one.rule, one.vertex) for one in find(job(first, second, third))]
+
+    assert waiting(0.74) == [("idle-slots", "TWO")]
+    assert waiting(0.76) == []
 
 
 def test_time_for_which_several_stages_waited_is_charged_once():
@@ -364,6 +396,8 @@ def test_the_start_of_python_workers_is_not_the_functions_time():
     assert found(started_first(2999)) == []
     # Workers that were there before: their time of initialization is that since they began.
     assert find(started_first(3000, pythonBootTime=0, pythonInitTime=9000))[0].cost_s == pytest.approx(3.0)
+    # One worker was there before, the other was not. Spark 4.1 and newer tell the functions' own time.
+    assert find(started_first(3000, pythonInitTime=9000, pythonProcessingTime=2400))[0].cost_s == pytest.approx(2.4)
 
 
 def test_a_function_over_a_few_rows_is_slow_by_itself():
@@ -454,6 +488,20 @@ def test_failed_attempts_cost_their_time_if_the_job_has_finished():
     assert found(job(again, is_finished=False)) == []
     copy = vertex(failed._replace(speculative=True), *[task(one, 0, 1) for one in range(2)])
     assert found(job(copy)) == []
+
+
+def test_rows_that_were_lost_with_their_executor_are_no_failure_of_the_tasks_that_made_them():
+    again = [task(one, 2, 1, role="recovery", attempt=1) for one in range(2)]
+    (finding,) = find(job(vertex(*even(2), *again)))
+    assert finding.what == "2 tasks ran again for 2.0 s: their shuffled rows were lost with the executor"
+    assert (finding.cost_s, finding.cure[:40]) == (pytest.approx(2.0), 'SparkSession.builder.config("spark.execu')
+    failed = task(1, 0, 1, state=ExecutionState.FAILED, reason="ExecutorLostFailure")
+    (finding,) = find(job(vertex(failed, *even(2), *again)))
+    assert finding.what == (
+        "1 attempt of tasks failed after 1.0 s and ran again, lost with their executor; "
+        "2 tasks ran again for 2.0 s: their shuffled rows were lost with the executor"
+    )
+    assert finding.cost_s == pytest.approx(3.0)
 
 
 def test_what_is_computed_in_every_run_is_told_from_the_second_on():

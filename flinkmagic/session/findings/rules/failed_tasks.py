@@ -1,4 +1,4 @@
-"""Work that was lost with tasks that failed, and was done again.
+"""Work that was lost with tasks that failed, or with the executor that held their rows, and was done again.
 
 Source: the column "Failed tasks" of Spark's UI.
 
@@ -22,26 +22,42 @@ _LOST = ("FetchFailed", "ExecutorLost", "Resubmitted")
 
 def _find(job: JobFacts) -> Iterator[Finding]:
     for vertex in job.vertices if job.is_finished else ():
-        failed = [task for task in vertex.attempts if _was_in_vain(task)]
-        if not failed:
+        failed = [task for task in vertex.attempts if _failed(task)]
+        again = [task for task in vertex.attempts if _ran_again(task)]
+        if not failed and not again:
             continue
-        lost_ms = sum(map(took_ms, failed))
         with_executor = any(task.reason.startswith(_LOST) for task in failed)
         yield RULE.finding(
-            f"{count(len(failed), 'attempt')} of tasks failed after {duration(lost_ms)} and ran again"
-            f"{', lost with their executor' if with_executor else ''}",
+            "; ".join([*_told_failed(failed, with_executor), *_told_again(again)]),
             vertex,
             vertex.first(lambda one: one.calls_python),
-            lost_ms,
-            "measured: the time of the attempts that failed",
+            sum(map(took_ms, [*failed, *again])),
+            "measured: the time of the attempts that failed, and of those that made lost rows again",
             "measured",
-            _MEMORY if with_executor else _ERRORS,
+            _MEMORY if with_executor or again else _ERRORS,
         )
 
 
-def _was_in_vain(task: TaskRecord) -> bool:
-    ended_badly = task.state is ExecutionState.FAILED or task.reason == "Resubmitted"
-    return (ended_badly or task.role == "recovery") and not task.speculative
+def _failed(task: TaskRecord) -> bool:
+    return (task.state is ExecutionState.FAILED or task.reason == "Resubmitted") and not task.speculative
+
+
+def _ran_again(task: TaskRecord) -> bool:
+    """Return whether it made rows that were lost after another attempt had made them, which had not failed."""
+    return task.role == "recovery" and not task.speculative and not _failed(task)
+
+
+def _told_failed(failed: list[TaskRecord], with_executor: bool) -> Iterator[str]:
+    if failed:
+        lost = ", lost with their executor" if with_executor else ""
+        took = duration(sum(map(took_ms, failed)))
+        yield f"{count(len(failed), 'attempt')} of tasks failed after {took} and ran again{lost}"
+
+
+def _told_again(again: list[TaskRecord]) -> Iterator[str]:
+    if again:
+        took = duration(sum(map(took_ms, again)))
+        yield f"{count(len(again), 'task')} ran again for {took}: their shuffled rows were lost with the executor"
 
 
 _MEMORY = 'SparkSession.builder.config("spark.executor.memoryOverhead", "1g")  # if it was killed for its memory'

@@ -37,7 +37,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         python_ms = min(vertex.run_ms, sum(ran)) if is_known else vertex.run_ms
         longest = functions[ran.index(max(ran))]
         rows = metric(longest.metrics, "pythonNumRowsReceived") or vertex.rows_in
-        start_ms = sum(map(_started_ms, functions))
+        start_ms = sum(one.start_of_python_ms for one in functions)
         if python_ms < MOST * (vertex.run_ms - start_ms) or 0 < rows < MANY_ROWS:
             continue
         beside = f", and their workers {duration(start_ms)} to start" if start_ms else ""
@@ -57,13 +57,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
 
 
 def _ran_ms(function: OperatorFacts) -> int:
-    return metric(function.metrics, "pythonTotalTime") - _started_ms(function)
-
-
-def _started_ms(function: OperatorFacts) -> int:
-    """Return how long it took to start workers; of those that were there, Spark counts the time since their start."""
-    boot_ms = metric(function.metrics, "pythonBootTime")
-    return boot_ms + metric(function.metrics, "pythonInitTime") if boot_ms else 0
+    return metric(function.metrics, "pythonTotalTime") - function.start_of_python_ms
 
 
 _BY_ROW = "F.upper(col), F.regexp_extract(col, ...), F.when(...)  # a built-in; else @F.pandas_udf, for whole columns"

@@ -2,10 +2,12 @@
 
 Source: Spark's speculation (``spark.speculation.multiplier``: 1.5 times the median up to 3.5, 3 from 4.0 on).
 
-Threshold: the last task took twice the median of the others and a second more, and read at most half as much again. It
-is the host's fault if all tasks of the executor were as slow.
+Threshold: the last task took twice the median of the others and a second more, without the start of Python workers for
+which the others cannot have waited, and read at most half as much again. It is the host's fault if all tasks of the
+executor were as slow.
 
-Counter-example: a task with more rows is a skewed partition. A slow task that ends before the others costs nothing.
+Counter-example: a task with more rows is a skewed partition. A slow task that ends before the others costs nothing. Of
+two tasks one finds a Python worker, and the other one waits until its own has started and has imported what it needs.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ LONG_MS = 1000.0
 def _find(job: JobFacts) -> Iterator[Finding]:
     for vertex in job.vertices:
         slow = slowest_task(job, vertex)
-        if slow is None or slow.load > AS_MUCH or took_ms(slow.task) - slow.typical_ms < LONG_MS:
+        if slow is None or slow.load > AS_MUCH:
+            continue
+        if took_ms(slow.task) - slow.typical_ms - _start_of_python_ms(vertex, slow) < LONG_MS:
             continue
         is_host = _is_of_host(vertex, slow)
         which = f"the tasks on executor {slow.task.executor}" if is_host else f"subtask {slow.task.subtask + 1}"
@@ -39,6 +43,12 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             "likely",
             _SPECULATE if is_host else _LOOK.format(task=slow.task.task_id),
         )
+
+
+def _start_of_python_ms(vertex: VertexFacts, slow: SlowestTask) -> float:
+    """Return the least for which the slowest task waited for Python: Spark measures it for all tasks together."""
+    others_ms = sum(took_ms(task) for task in vertex.tasks if task is not slow.task)
+    return max(0.0, sum(one.start_of_python_ms for one in vertex.operators) - others_ms)
 
 
 def _is_of_host(vertex: VertexFacts, slow: SlowestTask) -> bool:
