@@ -62,6 +62,10 @@ def jobs_table(
     return "\n".join(aligned(rows))
 
 
+_MOST_OF_A_NAME = 32
+"""So many characters: what has no name is told by its code, and a line that wraps is hard to read."""
+
+
 def retained_table(
     results: Sequence[RetainedResult | RetainedAnswer], graphs: Sequence[CompiledGraph], most: int | None = None
 ) -> str:
@@ -84,7 +88,8 @@ def retained_table(
         kind = "shared rows" if one.kind == "boundary" else one.kind
         saved = amounts.duration(1000 * one.uses * one.seconds) if one.uses else "–"
         size = amounts.size(one.bytes)
-        rows.append((one.name, kind, lines_visible(one.what), size, one.place, *ages, saved, one.graph, scope))
+        what = amounts.cut(lines_visible(one.what), _MOST_OF_A_NAME)
+        rows.append((one.name, kind, what, size, one.place, *ages, saved, one.graph, scope))
     smaller = [one for one in results if one not in listed]
     if smaller:
         rows.append(_sum_row("smaller", smaller))

@@ -29,3 +29,8 @@ def test_of_many_results_the_largest_have_a_line_each_in_their_order() -> None:
     assert [line.split()[0] for line in lines[:4]] == ["flights.3", "flights.4", "flights.8", "flights.9"]
     assert [line.split() for line in lines[4:]] == [["6", "smaller", "12.0", "KiB"], ["10", "results", "30.0", "KiB"]]
     assert len(retained_table(results, []).splitlines()) == 12
+
+
+def test_a_result_without_a_name_is_told_by_the_beginning_of_its_code() -> None:
+    result = RetainedResult("1", "shuffle", "flights", f"groupBy({'k' * 40!r}).count()", True, None, 1, name="flights.1")
+    assert f"  groupBy('{'k' * 22}…  " in retained_table([result], [])

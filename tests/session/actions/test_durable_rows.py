@@ -486,10 +486,10 @@ def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log,
     sc = spark.sparkContext
 
     def written_until(cancel):
-        """Write rows without end, until something cancels that; return what is logged."""
+        """Write many rows until something cancels that; return what is logged."""
         canceller = while_a_job_runs(spark, cancel)
         with pytest.raises(Exception, match="cancelled"):
-            spark.range(0, 2**60, 1, 1).write.mode("overwrite").parquet(str(tmp_path / "rows"))
+            spark.range(0, 2**27, 1, 1).write.mode("overwrite").parquet(str(tmp_path / "rows"))
         canceller.join()
         while any(executor.numRunningTasks() for executor in executors(spark)):
             time.sleep(0.1)
