@@ -436,10 +436,15 @@ def sleeping(spark, seconds):
 
 
 def while_a_job_runs(spark, act):
-    """Let another thread act once a task runs; return the thread."""
+    """Let another thread act once a task of a job runs; return the thread."""
+    tracker = spark.sparkContext.statusTracker()
+
+    def is_running():
+        stages = [stage for job in tracker.getActiveJobsIds() for stage in tracker.getJobInfo(job).stageIds]
+        return any(info.numActiveTasks for info in map(tracker.getStageInfo, stages) if info is not None)
 
     def wait_and_act():
-        while not any(executor.numRunningTasks() for executor in executors(spark)):
+        while not is_running():
             time.sleep(0.05)
         act()
 
@@ -483,13 +488,15 @@ def log(spark):
 
 @pytest.mark.long
 def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log, tmp_path) -> None:
-    sc = spark.sparkContext
+    spark.range(0, 2**20, 1, 1).write.parquet(str(tmp_path / "read"))
+    # Whether its task was killed is asked by each batch that it reads.
+    many = spark.read.parquet(str(tmp_path / "read")).select("id", F.explode(F.sequence(F.lit(1), F.lit(64))))
 
     def written_until(cancel):
         """Write many rows until something cancels that; return what is logged."""
         canceller = while_a_job_runs(spark, cancel)
         with pytest.raises(Exception, match="cancelled"):
-            spark.range(0, 2**27, 1, 1).write.mode("overwrite").parquet(str(tmp_path / "rows"))
+            many.write.mode("overwrite").parquet(str(tmp_path / "rows"))
         canceller.join()
         while any(executor.numRunningTasks() for executor in executors(spark)):
             time.sleep(0.1)
@@ -501,7 +508,7 @@ def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log,
     assert jobs.end()
     assert "abort" not in said.lower()
     assert "Lost task" not in said
-    said = written_until(sc.cancelAllJobs)
+    said = written_until(spark.sparkContext.cancelAllJobs)
     assert "Aborting job" in said
     assert "Aborting task" in said
     assert "Lost task" in said
