@@ -32,5 +32,6 @@ def test_of_many_results_the_largest_have_a_line_each_in_their_order() -> None:
 
 
 def test_a_result_without_a_name_is_told_by_the_beginning_of_its_code() -> None:
-    result = RetainedResult("1", "shuffle", "flights", f"groupBy({'k' * 40!r}).count()", True, None, 1, name="flights.1")
+    code = f"groupBy({'k' * 40!r}).count()"
+    result = RetainedResult("1", "shuffle", "flights", code, True, None, 1, name="flights.1")
     assert f"  groupBy('{'k' * 22}…  " in retained_table([result], [])
