@@ -112,7 +112,7 @@ def large(vertices: int = 500) -> tuple[StreamGraph, ExecutionGraph]:
 def aggregated(env: StreamExecutionEnvironment, upstream: Transformation, key: str, line: int) -> Transformation:
     call = f'groupBy("{key}").agg(F.sum("amount").alias("total"))'
     made = OneInputTransformation(
-        exchange(upstream, PartitionerKind.HASH, key),
+        exchange(upstream, PartitionerKind.HASH),
         "HashAggregate",
         metadata=said(call, "HashAggregate", line),
     )

@@ -130,8 +130,9 @@ def numbers(spark, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def no_threads_left():
     """A deployment leaves no thread of its own behind."""
+    before = set(threading.enumerate())
     yield
     deadline = time.monotonic() + 10
-    while any(thread.name.startswith("flinkmagic-") for thread in threading.enumerate()):
-        assert time.monotonic() < deadline, [thread.name for thread in threading.enumerate()]
+    while left := [thread.name for thread in {*threading.enumerate()} - before if thread.name.startswith("flinkmagic-")]:
+        assert time.monotonic() < deadline, left
         time.sleep(0.01)
