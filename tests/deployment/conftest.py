@@ -133,6 +133,6 @@ def no_threads_left():
     before = set(threading.enumerate())
     yield
     deadline = time.monotonic() + 10
-    while left := [thread.name for thread in {*threading.enumerate()} - before if thread.name.startswith("flinkmagic-")]:
+    while left := [one.name for one in {*threading.enumerate()} - before if one.name.startswith("flinkmagic-")]:
         assert time.monotonic() < deadline, left
         time.sleep(0.01)
