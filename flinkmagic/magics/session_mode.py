@@ -11,6 +11,7 @@ made one; so does the rest of a cell that stops its session. The next cell is ca
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from contextlib import AbstractContextManager
@@ -208,6 +209,8 @@ class SessionMode:
     def _warm_up(self, spark: SparkSession | None) -> None:
         with outside_captures():  # its threads are none of the cell's
             session.warm_up(spark, _line_options(self._magics))
+            if self._magics.progress == "widget":
+                _begin_to_import_card()
 
     def _leave(self, cell: RunningCell) -> None:
         """End a cell's capture; what later cells may continue from is kept as long as it has a name."""
@@ -335,6 +338,19 @@ class _Lines(DeployingListener):
     def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
         reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
         Line(text, str(location)).say_plain(reason)
+
+
+@functools.cache
+def _begin_to_import_card() -> None:
+    """Import a card's widget, and with it all of ipywidgets, before the first action has to: once for a process."""
+    threading.Thread(target=_import_card, name="flinkmagic-warm-up", daemon=True).start()
+
+
+def _import_card() -> None:
+    from flinkmagic.magics.live import in_notebook
+
+    if in_notebook():
+        import flinkmagic.display.card_widget  # noqa: F401
 
 
 def _line_options(magics: FlinkMagics) -> JobOptions:

@@ -40,7 +40,7 @@ ADDED = 10
 
 SALES = (
     "id", "id % 997 AS customer", "id % 12 AS month", "id * 7919 % 200003 AS item",
-    "concat('item-', id % 1009, ';price=', id % 83, '.', id % 10, ';note=', repeat('x', 40)) AS text",
+    "concat('item-', id % 1009, ';price=', id % 83, '.', id % 10, ';note=', repeat('x', 80)) AS text",
 )  # fmt: skip
 FUNCTION = """
 def price(text):
