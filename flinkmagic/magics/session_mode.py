@@ -11,7 +11,6 @@ made one; so does the rest of a cell that stops its session. The next cell is ca
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 from contextlib import AbstractContextManager
@@ -170,13 +169,22 @@ class SessionMode:
     def _make_ready(self, spark: SparkSession | None) -> None:
         """Do for the first cell what it would have to wait for."""
         self._warm_up(spark)
-        if spark is not None:  # else the modules are imported while a JVM starts
-            import flinkmagic.magics.cell_card
-            import flinkmagic.magics.live  # noqa: F401
+        if spark is None:  # while a JVM starts, Python has nothing to do
+            with outside_captures():
+                threading.Thread(target=self._import_card, name="flinkmagic-warm-up", daemon=True).start()
+            return
+        self._import_card()
+        say_other_python(spark.sparkContext)
+        for name in ("SessionActions", "SessionWrite", "capture"):
+            getattr(session, name)
 
-            say_other_python(spark.sparkContext)
-            for name in ("SessionActions", "SessionWrite", "capture"):
-                getattr(session, name)
+    def _import_card(self) -> None:
+        """Import what shows the first action: as a widget, it takes all of ipywidgets."""
+        import flinkmagic.magics.cell_card
+        from flinkmagic.magics.live import in_notebook
+
+        if in_notebook() and self._magics.progress == "widget":
+            import flinkmagic.display.card_widget  # noqa: F401
 
     def off(self) -> None:
         """Stop capturing, from here on."""
@@ -209,8 +217,6 @@ class SessionMode:
     def _warm_up(self, spark: SparkSession | None) -> None:
         with outside_captures():  # its threads are none of the cell's
             session.warm_up(spark, _line_options(self._magics))
-            if self._magics.progress == "widget":
-                _begin_to_import_card()
 
     def _leave(self, cell: RunningCell) -> None:
         """End a cell's capture; what later cells may continue from is kept as long as it has a name."""
@@ -338,19 +344,6 @@ class _Lines(DeployingListener):
     def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
         reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
         Line(text, str(location)).say_plain(reason)
-
-
-@functools.cache
-def _begin_to_import_card() -> None:
-    """Import a card's widget, and with it all of ipywidgets, before the first action has to: once for a process."""
-    threading.Thread(target=_import_card, name="flinkmagic-warm-up", daemon=True).start()
-
-
-def _import_card() -> None:
-    from flinkmagic.magics.live import in_notebook
-
-    if in_notebook():
-        import flinkmagic.display.card_widget  # noqa: F401
 
 
 def _line_options(magics: FlinkMagics) -> JobOptions:
