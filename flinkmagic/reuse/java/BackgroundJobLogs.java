@@ -13,19 +13,22 @@ import org.apache.spark.SparkContext;
  * with their stack traces would stand in the cell that has cancelled it.
  *
  * Spark copies those properties of a thread whose names begin with "mdc." to the context of what tasks log
- * (`Executor.setMDCForTask`). What the scheduler logs of a lost task has the tag of its job in its text.
+ * (`Executor.setMDCForTask`). What the scheduler logs of a lost task has the tag in its text, if its job was cancelled
+ * by it.
  *
  * Seen on Spark 3.5 and 4.3 (Log4j 2.20 and 2.24).
  */
 public class BackgroundJobLogs extends AbstractFilter {
     private final String tag;
     private final String mark;
-    private volatile boolean isQuiet = false;
+    private volatile long begun = 0;
+    /** Of the jobs up to this number nothing is logged any more: a killed task may tell of its end seconds later. */
+    private volatile long quiet = 0;
 
     /** @param tag that of the jobs */
     public BackgroundJobLogs(String tag) {
         this.tag = tag;
-        this.mark = "mdc." + tag;
+        this.mark = "mdc." + tag + "." + System.identityHashCode(this);
     }
 
     /** Sees what is logged from now on, until it is closed. */
@@ -52,14 +55,15 @@ public class BackgroundJobLogs extends AbstractFilter {
 
     /** What the calling thread and its jobs log is of a background job from now on. */
     public void begin(SparkContext context) {
-        isQuiet = false;
-        ThreadContext.put(mark, tag);
-        context.setLocalProperty(mark, tag);
+        begun = begun + 1;
+        String number = Long.toString(begun);
+        ThreadContext.put(mark, number);
+        context.setLocalProperty(mark, number);
     }
 
     /** Keeps out what is still logged of the jobs that have begun: they are being cancelled. */
     public void keepOut() {
-        isQuiet = true;
+        quiet = begun;
     }
 
     public void end(SparkContext context) {
@@ -69,8 +73,8 @@ public class BackgroundJobLogs extends AbstractFilter {
 
     @Override
     public Result filter(LogEvent event) {
-        boolean isTheirs = isQuiet
-            && (event.getContextData().containsKey(mark) || event.getMessage().getFormattedMessage().contains(tag));
-        return isTheirs ? Result.DENY : Result.NEUTRAL;
+        Object number = event.getContextData().getValue(mark);
+        boolean isTheirs = number != null && Long.parseLong(number.toString()) <= quiet;
+        return isTheirs || event.getMessage().getFormattedMessage().contains(tag) ? Result.DENY : Result.NEUTRAL;
     }
 }

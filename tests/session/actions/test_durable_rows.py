@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -425,7 +426,9 @@ def test_files_that_were_just_changed_leave_no_rows(kernel, monkeypatch) -> None
 
 @pytest.fixture
 def jobs(spark):
-    made = durable_rows.CLASSES.new_instance(spark.sparkContext._gateway, "BackgroundJobs", "some-tag")
+    # A tag of its own: those that other tests have made still follow the context, and keep their jobs out of the log.
+    tag = f"tag-{uuid.uuid4()}"
+    made = durable_rows.CLASSES.new_instance(spark.sparkContext._gateway, "BackgroundJobs", tag)
     made.follow(spark.sparkContext._jsc.sc())
     return made
 
@@ -453,8 +456,10 @@ def while_a_job_runs(spark, act):
     return thread
 
 
-def executors(spark):
-    return spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+def wait_until_no_task_runs(spark):
+    tracker = spark.sparkContext._jsc.sc().statusTracker()
+    while any(executor.numRunningTasks() for executor in tracker.getExecutorInfos()):
+        time.sleep(0.1)
 
 
 @pytest.mark.long
@@ -498,8 +503,7 @@ def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log,
         with pytest.raises(Exception, match="cancelled"):
             many.write.mode("overwrite").parquet(str(tmp_path / "rows"))
         canceller.join()
-        while any(executor.numRunningTasks() for executor in executors(spark)):
-            time.sleep(0.1)
+        wait_until_no_task_runs(spark)
         return log.toString()
 
     assert jobs.awaitQuiet(50, 10_000)
@@ -512,6 +516,21 @@ def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log,
     assert "Aborting job" in said
     assert "Aborting task" in said
     assert "Lost task" in said
+
+
+@pytest.mark.long
+def test_nothing_is_logged_of_an_ended_job_either_when_the_next_one_has_begun(spark, jobs, log) -> None:
+    assert jobs.awaitQuiet(50, 10_000)
+    jobs.begin("stores rows")
+    users = while_a_job_runs(spark, spark.range(5).collect)
+    with pytest.raises(Exception, match="cancelled"):
+        sleeping(spark, 60)
+    assert jobs.end()
+    users.join()
+    jobs.begin("stores other rows")
+    wait_until_no_task_runs(spark)
+    assert "Lost task" not in log.toString()
+    assert not jobs.end()
 
 
 @pytest.mark.long
