@@ -1,5 +1,7 @@
 package flinkmagic.reuse;
 
+import java.util.regex.Pattern;
+
 import org.apache.logging.log4j.LogManager;
 import org.apache.logging.log4j.ThreadContext;
 import org.apache.logging.log4j.core.LogEvent;
@@ -13,21 +15,21 @@ import org.apache.spark.SparkContext;
  * with their stack traces would stand in the cell that has cancelled it.
  *
  * Spark copies those properties of a thread whose names begin with "mdc." to the context of what tasks log
- * (`Executor.setMDCForTask`). What the scheduler logs of a lost task has the tag in its text, if its job was cancelled
- * by it.
+ * (`Executor.setMDCForTask`). What the scheduler logs of a lost task says by which tag its job was cancelled.
  *
  * Seen on Spark 3.5 and 4.3 (Log4j 2.20 and 2.24).
  */
 public class BackgroundJobLogs extends AbstractFilter {
-    private final String tag;
     private final String mark;
+    /** The tag alone would do, but for users whose folders have its name. */
+    private final Pattern cancelled;
     private volatile long begun = 0;
     /** Of the jobs up to this number nothing is logged any more: a killed task may tell of its end seconds later. */
     private volatile long quiet = 0;
 
     /** @param tag that of the jobs */
     public BackgroundJobLogs(String tag) {
-        this.tag = tag;
+        this.cancelled = Pattern.compile("cancelled job tags? " + Pattern.quote(tag) + "\\b");
         this.mark = "mdc." + tag + "." + System.identityHashCode(this);
     }
 
@@ -75,6 +77,7 @@ public class BackgroundJobLogs extends AbstractFilter {
     public Result filter(LogEvent event) {
         Object number = event.getContextData().getValue(mark);
         boolean isTheirs = number != null && Long.parseLong(number.toString()) <= quiet;
-        return isTheirs || event.getMessage().getFormattedMessage().contains(tag) ? Result.DENY : Result.NEUTRAL;
+        boolean isOut = isTheirs || cancelled.matcher(event.getMessage().getFormattedMessage()).find();
+        return isOut ? Result.DENY : Result.NEUTRAL;
     }
 }

@@ -462,8 +462,8 @@ def wait_until_no_task_runs(spark):
         time.sleep(0.1)
 
 
-@pytest.mark.long
-def test_a_job_of_the_users_ends_one_that_stores(spark, jobs) -> None:
+def end_for_the_users(spark, jobs):
+    """Let a job that stores be ended by one of the user's."""
     assert jobs.awaitQuiet(50, 10_000)
     jobs.begin("stores rows")
     users = while_a_job_runs(spark, spark.range(5).collect)
@@ -471,6 +471,11 @@ def test_a_job_of_the_users_ends_one_that_stores(spark, jobs) -> None:
         sleeping(spark, 60)
     assert jobs.end()
     users.join()
+
+
+@pytest.mark.long
+def test_a_job_of_the_users_ends_one_that_stores(spark, jobs) -> None:
+    end_for_the_users(spark, jobs)
     jobs.begin("stores rows")
     assert len(sleeping(spark, 0)) == 1
     assert not jobs.end()
@@ -520,17 +525,19 @@ def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log,
 
 @pytest.mark.long
 def test_nothing_is_logged_of_an_ended_job_either_when_the_next_one_has_begun(spark, jobs, log) -> None:
-    assert jobs.awaitQuiet(50, 10_000)
-    jobs.begin("stores rows")
-    users = while_a_job_runs(spark, spark.range(5).collect)
-    with pytest.raises(Exception, match="cancelled"):
-        sleeping(spark, 60)
-    assert jobs.end()
-    users.join()
+    end_for_the_users(spark, jobs)
     jobs.begin("stores other rows")
     wait_until_no_task_runs(spark)
     assert "Lost task" not in log.toString()
     assert not jobs.end()
+
+
+@pytest.mark.long
+def test_a_folder_named_like_the_tag_is_logged_of(spark, log) -> None:
+    jobs = durable_rows.CLASSES.new_instance(spark.sparkContext._gateway, "BackgroundJobs", "flinkmagic-durable")
+    jobs.follow(spark.sparkContext._jsc.sc())
+    spark._jvm.org.apache.logging.log4j.LogManager.getLogger("test").warn("/home/me/flinkmagic-durable is full")
+    assert "/home/me/flinkmagic-durable is full" in log.toString()
 
 
 @pytest.mark.long
