@@ -195,6 +195,7 @@ class SessionMode:
         from flinkmagic.magics.cell_card import CellCard
         from flinkmagic.magics.live import in_notebook
 
+        self._import_card()
         say_other_python(spark.sparkContext)
         if cell.card is None:
             cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")

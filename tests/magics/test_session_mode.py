@@ -448,6 +448,8 @@ def test_in_a_kernel_a_cell_is_captured_once_there_is_a_session(bare_kernel) -> 
     assert bare_kernel.run(rehearsals).value["text/plain"] == "1"
     card = "import sys; 'flinkmagic.display.card_widget' in sys.modules"
     assert bare_kernel.run(card).value["text/plain"] == "True"
+    bare_kernel.run("%flinkgraph off\ndel sys.modules['flinkmagic.display.card_widget']")
+    assert bare_kernel.run(f"%flinkgraph on\n{card}").value["text/plain"] == "True"
     for name, code in (("sync", "pass"), ("awaiting", "await asyncio.sleep(0)")):
         cell = bare_kernel.run(f"{code}\nspark.range(3).write.json('{name}')\n{code}\nos.listdir('{name}')[-1] != ''")
         assert cell.status == "ok", cell.error
