@@ -15,8 +15,8 @@ The rules:
    schema, its options, and the settings. No DataFrame and no view counts. It is read only while the files are still the
    same.
 2. The first query that reads a source reads it as plain Spark does. The next ones keep slices as large as the caller
-   allows (`room`): of a source of 100 MiB of which a tenth may be kept, 10 MiB. Of lines that are not parsed nothing is
-   kept: they are read as fast from their files.
+   allows (`room`): of a source of 100 MiB of which a tenth may be kept, 10 MiB. The sources of one query share what it
+   allows, by their lengths. Of lines that are not parsed nothing is kept: they are read as fast from their files.
 3. The first query that computes something of a source computes it as plain Spark does. When it is computed again, it is
    kept, with all columns of that query, if the caller allows what that costs: storing 5 of 20 columns is a quarter of
    storing all, and each column that is computed of rows which a filter of the query removes costs as much as storing
@@ -114,21 +114,26 @@ class SourceColumns:
         Parameters
         ----------
         room : callable
-            How many seconds it may cost to keep something of a source.
+            How many seconds it may cost to keep something of a source, if the query reads no other one (rule 2).
         """
         execution, sc = df._jdf.queryExecution(), df.sparkSession.sparkContext
         leaves = self.rule.sources(execution)
         if leaves is None:
             return None
         keys = ResultKeys(sc)
-        query = SourceQuery(self, sc)
+        found: list[tuple[JavaObject, Source]] = []
         for leaf in elements(leaves):
             length, _, paths = str(self.rule.files(leaf)).partition(" ")
             key = keys.of_source(leaf, execution) if int(length) >= LEAST_BYTES else ""
             if key and key not in self.given_up:
                 name = os.path.basename(paths.rstrip("/"))
-                source = Source(key, name, int(length), self._is_kept(key), self.reads.get(key, 0))
-                query.add(leaf, source, room(source) if _fits(sc, source.bytes) else 0.0)
+                found.append((leaf, Source(key, name, int(length), self._is_kept(key), self.reads.get(key, 0))))
+        rooms = {source.key: room(source) if _fits(sc, source.bytes) else 0.0 for _, source in found}
+        growing = {source.key: source.bytes for _, source in found if rooms[source.key]}
+        query = SourceQuery(self, sc)
+        for leaf, source in found:
+            part = source.bytes / sum(growing.values()) if source.key in growing else 0.0
+            query.add(leaf, source, rooms[source.key] * part)
         return query if query.sources else None
 
     def _is_kept(self, key: str) -> bool:

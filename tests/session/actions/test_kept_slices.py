@@ -95,6 +95,19 @@ def test_each_action_keeps_one_more_part_until_all_is_kept(session, reads) -> No
     assert one.bytes > 0
 
 
+def test_all_sources_of_an_action_share_what_it_may_keep(session, reads, monkeypatch) -> None:
+    cores = session.spark.sparkContext.defaultParallelism
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 4 * 2**20 / (KEPT_A_SECOND * cores))
+    reads({f"{name}.csv": HEAD + "".join(LINES) for name in "abc"})
+    read = "(spark.read.csv(f'{path}/{name}.csv', header=True, schema=df.schema) for name in 'abc')"
+    session.plain(f"one, other, third = {read}\nNone")
+    for name in ("one", "other", "third"):
+        assert same(session, f"{name}.agg(F.sum('x')).collect()") == ""
+    line = "one.union(other).union(third).agg(F.max('x')).collect()"
+    assert same(session, line).startswith("keeps a part of")
+    assert 3 * 2**20 < sliced(session) < 4.5 * 2**20
+
+
 @pytest.mark.long
 def test_an_action_whose_stage_is_not_run_again_keeps_nothing(session, reads) -> None:
     reads({"rows.csv": HEAD + "".join(LINES)})
