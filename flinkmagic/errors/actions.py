@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
 
 
-@dataclass(eq=False)
 class ActionCancelledError(UserError):
     """An action whose job was cancelled."""
 
@@ -18,7 +16,6 @@ class ActionCancelledError(UserError):
     template = "{where}: {text} was cancelled. Run the cell again."
 
 
-@dataclass(eq=False)
 class ActionFailedError(FlinkMagicError):
     """An action that failed on our side after stages of it had run: a mistake of ours."""
 
@@ -33,7 +30,6 @@ class ActionFailedError(FlinkMagicError):
         )
 
 
-@dataclass(eq=False)
 class PartitionsAskedError(UserError):
     """A line whose rows depend on how shuffled rows lie in partitions; plain Spark carries it out."""
 

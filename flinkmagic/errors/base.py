@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    # In `typing` from Python 3.11 on. Only type checkers need it, and they bring it along.
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        return lambda decorated: decorated
 
 
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
 class FlinkMagicError(Exception):
-    """Base of all errors of this package: dataclasses, whose fields complete the text of the class."""
+    """Base of all errors of this package: dataclasses, whose fields complete the text of the class.
+
+    A subclass becomes a dataclass by itself. With a decorator on each, one that was forgotten would go unnoticed: the
+    class would ignore its own fields. An error is equal to itself only, as Python's own are; if its fields were
+    compared, it would have no hash.
+    """
 
     template: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(eq=False)(cls)
 
     def __str__(self) -> str:
         return self.template.format_map(vars(self))
@@ -34,7 +52,6 @@ def lines_written_out(text: str) -> str:
     return "".join(char if char == "\n" or char.isprintable() else f"⟨U+{ord(char):04X}⟩" for char in text)
 
 
-@dataclass(eq=False)
 class InvariantViolatedError(FlinkMagicError):
     """Something that must always be true of our own state is not: a mistake of ours."""
 

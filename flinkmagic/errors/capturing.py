@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flinkmagic.errors.base import FlinkMagicError, UserError
 from flinkmagic.errors.usage import InvalidValueError
 
 
-@dataclass(eq=False)
 class TopLevelAwaitError(UserError):
     """A captured cell that awaits outside a function."""
 
@@ -20,7 +19,6 @@ class TopLevelAwaitError(UserError):
     )
 
 
-@dataclass(eq=False)
 class NoResultError(UserError):
     """A program that neither writes nor binds a DataFrame to a name."""
 
@@ -32,7 +30,6 @@ class NoResultError(UserError):
     )
 
 
-@dataclass(eq=False)
 class SparkConnectSessionError(UserError):
     """A Spark Connect session, which has no SparkContext to deploy on."""
 
@@ -43,7 +40,6 @@ class SparkConnectSessionError(UserError):
     )
 
 
-@dataclass(eq=False)
 class ListenerRequiredError(UserError):
     """A capture in a mode whose lines get what they need, without what gives it to them."""
 
@@ -57,7 +53,6 @@ class ListenerRequiredError(UserError):
     )
 
 
-@dataclass(eq=False)
 class PendingWriteError(UserError):
     """A line touches what an earlier line of the same cell has not written yet."""
 
@@ -83,7 +78,6 @@ class PendingWriteError(UserError):
         )
 
 
-@dataclass(eq=False)
 class AwaitedMetricsError(UserError):
     """The metrics of an observation are asked for before the graph whose write collects them has run."""
 
@@ -102,7 +96,6 @@ class AwaitedMetricsError(UserError):
         )
 
 
-@dataclass(eq=False)
 class NotDeployedError(FlinkMagicError):
     """A job that was to be deployed, and of which nothing has begun; the cause is why."""
 
@@ -111,7 +104,6 @@ class NotDeployedError(FlinkMagicError):
     template = "Nothing of {name} has begun."
 
 
-@dataclass(eq=False)
 class OverwritesInputError(UserError):
     """A job would overwrite what it reads."""
 
@@ -132,7 +124,6 @@ class OverwritesInputError(UserError):
     )
 
 
-@dataclass(eq=False)
 class InputChangedError(UserError):
     """A file that a deferred write is to read is not the one that its DataFrame listed."""
 
@@ -153,7 +144,6 @@ class InputChangedError(UserError):
         )
 
 
-@dataclass(eq=False)
 class InputChangedWarning(FlinkMagicError, UserWarning):  # noqa: N818 - it is a warning
     """A file that a write reads had changed before the write's own line, but after its DataFrame listed it."""
 
@@ -167,7 +157,6 @@ class InputChangedWarning(FlinkMagicError, UserWarning):  # noqa: N818 - it is a
     )
 
 
-@dataclass(eq=False)
 class HandledWriteError(UserError):
     """A write whose failure a handler waits for, in a cell whose writes are put off."""
 
@@ -185,7 +174,6 @@ class HandledWriteError(UserError):
     )
 
 
-@dataclass(eq=False)
 class ThreadWriteError(UserError):
     """A write on a thread that the cell has started, in a cell whose writes are put off."""
 
@@ -199,7 +187,6 @@ class ThreadWriteError(UserError):
     )
 
 
-@dataclass(eq=False)
 class OperatorOptionsError(UserError):
     """`with_options` asks for something that has no meaning, or that Spark cannot do."""
 
@@ -210,7 +197,6 @@ class OperatorOptionsError(UserError):
         return text if self.location is None else f"{self.location}: {text}"
 
 
-@dataclass(eq=False)
 class InvalidOperatorOptionError(OperatorOptionsError):
     """An option that cannot have its value."""
 
@@ -219,7 +205,6 @@ class InvalidOperatorOptionError(OperatorOptionsError):
     template = "{error}"
 
 
-@dataclass(eq=False)
 class StageOptionsConflictError(OperatorOptionsError):
     """Two operators of one stage are to have different values of an option that holds for the stage."""
 
@@ -237,7 +222,6 @@ class StageOptionsConflictError(OperatorOptionsError):
     )
 
 
-@dataclass(eq=False)
 class MaxParallelismTooLowError(OperatorOptionsError):
     """An operator has more partitions than its max parallelism allows."""
 
@@ -251,7 +235,6 @@ class MaxParallelismTooLowError(OperatorOptionsError):
     )
 
 
-@dataclass(eq=False)
 class UidTakenError(OperatorOptionsError):
     """Two operators are to have one uid."""
 
@@ -262,7 +245,6 @@ class UidTakenError(OperatorOptionsError):
     template = "the uid {uid!r} is taken: {earlier} gave it to another operator. Give each one of its own."
 
 
-@dataclass(eq=False)
 class UnbreakableChainError(OperatorOptionsError):
     """A chain is to be broken where Spark runs several partitions of the one operator within a task of the other."""
 
@@ -282,7 +264,6 @@ class SplitArgumentsError(InvalidValueError):
     """`split`, its `select` or `side_output` is asked for something that has no meaning."""
 
 
-@dataclass(eq=False)
 class NotCapturedError(UserError):
     """`with_options` outside a captured cell or block."""
 
@@ -292,7 +273,6 @@ class NotCapturedError(UserError):
     )
 
 
-@dataclass(eq=False)
 class UndeferrableWriteError(UserError):
     """A write whose command this version of Spark makes only to run it immediately."""
 
@@ -307,7 +287,6 @@ class UndeferrableWriteError(UserError):
     )
 
 
-@dataclass(eq=False)
 class StreamingFrameError(UserError):
     """A streaming DataFrame in a batch job."""
 

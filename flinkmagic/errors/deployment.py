@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from flinkmagic.errors.base import FlinkMagicError, UserError
 
 
-@dataclass(eq=False)
 class JavaNotFoundError(UserError):
     """No Java runtime that Spark can run on."""
 
@@ -25,7 +24,6 @@ class JavaNotFoundError(UserError):
         return f"Spark needs {wanted}, and none was found.{looked} Install one, or run: pip install '{package}'"
 
 
-@dataclass(eq=False)
 class DriverClassesRefusedError(UserError):
     """The driver's JVM does not compile our classes."""
 
@@ -41,7 +39,6 @@ class DriverClassesRefusedError(UserError):
         )
 
 
-@dataclass(eq=False)
 class PinnedThreadsRequiredError(UserError):
     """A session whose Python threads share JVM threads."""
 
@@ -51,7 +48,6 @@ class PinnedThreadsRequiredError(UserError):
     )
 
 
-@dataclass(eq=False)
 class VertexFailedError(UserError):
     """A vertex of a job failed; its text holds what a reader needs: which task, what was raised, the user's line."""
 
@@ -82,7 +78,6 @@ def computed_unshared(names: str, cause: BaseException) -> str:
     return f"{names} could not be computed once for several sinks ({reason}): each sink computes it by itself"
 
 
-@dataclass(eq=False)
 class StageAbortedError(FlinkMagicError):
     """A task that Spark ended because another one of its stage failed."""
 
@@ -93,7 +88,6 @@ class StageAbortedError(FlinkMagicError):
     template = "{vertex} was ended by Spark together with its stage: {reason}"
 
 
-@dataclass(eq=False)
 class IllegalSubtaskEventError(FlinkMagicError):
     """An event that the table of a subtask's states does not have: a mistake of ours."""
 
@@ -109,7 +103,6 @@ class IllegalSubtaskEventError(FlinkMagicError):
         )
 
 
-@dataclass(eq=False)
 class SessionLostError(UserError):
     """The Spark session ended while a job was running on it."""
 
@@ -119,7 +112,6 @@ class SessionLostError(UserError):
     template = "The Spark session ended while {job!r} was running on it ({detail}). Start a session and run it again."
 
 
-@dataclass(eq=False)
 class SessionEndedError(UserError):
     """A graph whose Spark session has been stopped."""
 
@@ -131,7 +123,6 @@ class SessionEndedError(UserError):
     )
 
 
-@dataclass(eq=False)
 class ResultNotReadyError(UserError):
     """A result that was asked for before its vertex had finished."""
 
@@ -141,7 +132,6 @@ class ResultNotReadyError(UserError):
     template = "The result {name!r} is not there: the job is {status}. Wait for it to be FINISHED."
 
 
-@dataclass(eq=False)
 class ResultLeftOutError(UserError):
     """A result that was asked of a run of other sinks."""
 
@@ -153,7 +143,6 @@ class ResultLeftOutError(UserError):
     )
 
 
-@dataclass(eq=False)
 class ResultReleasedError(UserError):
     """A result that was asked for after the job's results were released."""
 
@@ -162,7 +151,6 @@ class ResultReleasedError(UserError):
     template = "The result {name!r} was released. Run the graph again to compute it."
 
 
-@dataclass(eq=False)
 class WriteNotRepeatableError(UserError):
     """A write that failed and that must not simply be run again."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flinkmagic.errors.base import UserError, first_line
 
 
@@ -18,7 +16,6 @@ def not_stored(folder: str, cause: Exception) -> str:
     return f"Results are not stored in {folder} ({why}). The same may hold for later ones; this is said once."
 
 
-@dataclass(eq=False)
 class FolderRefusedError(UserError):
     """A folder that results cannot be stored in."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flinkmagic.errors.base import UserError
 
 
@@ -31,7 +29,6 @@ class ExecutionGraphRefusedError(GraphRefusedError):
     stage = "execution_graph"
 
 
-@dataclass(eq=False)
 class OperatorParallelismError(StreamGraphRefusedError):
     """A parallelism that is neither positive nor -1."""
 
@@ -41,7 +38,6 @@ class OperatorParallelismError(StreamGraphRefusedError):
     template = "{where}: the parallelism is {parallelism}. Give 1 or more, or -1 for the job's default."
 
 
-@dataclass(eq=False)
 class OperatorMaxParallelismError(StreamGraphRefusedError):
     """A max parallelism out of range."""
 
@@ -52,14 +48,12 @@ class OperatorMaxParallelismError(StreamGraphRefusedError):
     template = "{where}: the max parallelism is {max_parallelism}. Give 1 to {upper_bound}."
 
 
-@dataclass(eq=False)
 class EmptyOutputTagError(StreamGraphRefusedError):
     """A side output without a name."""
 
     template = "A side output's tag is empty. Give it a name."
 
 
-@dataclass(eq=False)
 class SideOutputTypeClashError(StreamGraphRefusedError):
     """One side output read as two types."""
 
@@ -71,7 +65,6 @@ class SideOutputTypeClashError(StreamGraphRefusedError):
         return f"The side output {self.tag!r} is read as {first} and as {second}. Use one type, or two tags."
 
 
-@dataclass(eq=False)
 class EmptyUnionError(StreamGraphRefusedError):
     """A union without inputs."""
 
@@ -80,7 +73,6 @@ class EmptyUnionError(StreamGraphRefusedError):
     template = "The union {name!r} has no inputs. Give it at least one."
 
 
-@dataclass(eq=False)
 class UnionTypeMismatchError(StreamGraphRefusedError):
     """A union of streams of different types."""
 
@@ -95,7 +87,6 @@ class UnionTypeMismatchError(StreamGraphRefusedError):
     )
 
 
-@dataclass(eq=False)
 class FeedbackParallelismError(StreamGraphRefusedError):
     """A feedback edge whose parallelism is not the iteration's."""
 
@@ -110,7 +101,6 @@ class FeedbackParallelismError(StreamGraphRefusedError):
     )
 
 
-@dataclass(eq=False)
 class NoFeedbackEdgesError(StreamGraphRefusedError):
     """An iteration that nothing is fed back into."""
 
@@ -119,7 +109,6 @@ class NoFeedbackEdgesError(StreamGraphRefusedError):
     template = "Nothing is fed back into the iteration {name!r}. Add a feedback edge, or drop it."
 
 
-@dataclass(eq=False)
 class IterationInBatchError(StreamGraphRefusedError):
     """An iteration in BATCH mode."""
 
@@ -128,7 +117,6 @@ class IterationInBatchError(StreamGraphRefusedError):
     template = "The iteration {name!r} cannot run in BATCH mode. Use STREAMING."
 
 
-@dataclass(eq=False)
 class UnboundedSourceInBatchError(StreamGraphRefusedError):
     """An unbounded source in BATCH mode."""
 
@@ -137,7 +125,6 @@ class UnboundedSourceInBatchError(StreamGraphRefusedError):
     template = "The source {name!r} is unbounded, and the mode is BATCH. Use STREAMING, or bound it."
 
 
-@dataclass(eq=False)
 class CacheInStreamingError(StreamGraphRefusedError):
     """A cached result in STREAMING mode."""
 
@@ -146,7 +133,6 @@ class CacheInStreamingError(StreamGraphRefusedError):
     template = "{name!r} cannot be cached in STREAMING mode. Use BATCH."
 
 
-@dataclass(eq=False)
 class CacheOfVirtualStreamError(StreamGraphRefusedError):
     """A cache of something that is no operator."""
 
@@ -156,7 +142,6 @@ class CacheOfVirtualStreamError(StreamGraphRefusedError):
     template = "{name!r} caches a {kind}. Only an operator or a side output can be cached."
 
 
-@dataclass(eq=False)
 class NoOperatorsError(StreamGraphRefusedError):
     """A program without operators."""
 
@@ -165,7 +150,6 @@ class NoOperatorsError(StreamGraphRefusedError):
     template = "The program {name!r} has no operators: nothing consumes its sources. Add one."
 
 
-@dataclass(eq=False)
 class ForwardChangesParallelismError(StreamGraphRefusedError):
     """FORWARD between operators of different parallelism."""
 
@@ -180,7 +164,6 @@ class ForwardChangesParallelismError(StreamGraphRefusedError):
     )
 
 
-@dataclass(eq=False)
 class DuplicateUidError(StreamGraphRefusedError):
     """Two operators with one uid."""
 
@@ -189,7 +172,6 @@ class DuplicateUidError(StreamGraphRefusedError):
     template = "The uid {uid!r} is used twice. Give each operator one of its own."
 
 
-@dataclass(eq=False)
 class DuplicateTransformationIdError(StreamGraphRefusedError):
     """Two transformations with one id."""
 
@@ -198,7 +180,6 @@ class DuplicateTransformationIdError(StreamGraphRefusedError):
     template = "Two transformations have the id {id}. Ids are unique within an environment."
 
 
-@dataclass(eq=False)
 class SplitOfSplitError(StreamGraphRefusedError):
     """A split of a split stream."""
 
@@ -207,7 +188,6 @@ class SplitOfSplitError(StreamGraphRefusedError):
     template = "{name!r} splits a stream that is split already. Use side outputs."
 
 
-@dataclass(eq=False)
 class SplitOfSideOutputError(StreamGraphRefusedError):
     """A split of a side output."""
 
@@ -216,7 +196,6 @@ class SplitOfSideOutputError(StreamGraphRefusedError):
     template = "{name!r} splits a side output. Use further side outputs."
 
 
-@dataclass(eq=False)
 class SideOutputOfSelectError(StreamGraphRefusedError):
     """A side output read from a selection."""
 
@@ -225,7 +204,6 @@ class SideOutputOfSelectError(StreamGraphRefusedError):
     template = "The side output {tag!r} is read from a selection. Read it from the operator."
 
 
-@dataclass(eq=False)
 class HybridInStreamingError(JobGraphRefusedError):
     """A hybrid exchange in STREAMING mode."""
 
@@ -235,7 +213,6 @@ class HybridInStreamingError(JobGraphRefusedError):
     template = "The exchange {source!r} -> {target!r} is hybrid, and the mode is STREAMING. Use BATCH."
 
 
-@dataclass(eq=False)
 class HybridWithSlotSharingGroupError(JobGraphRefusedError):
     """A hybrid exchange together with an operator's own slot sharing group."""
 
@@ -248,7 +225,6 @@ class HybridWithSlotSharingGroupError(JobGraphRefusedError):
     )
 
 
-@dataclass(eq=False)
 class CoLocationAcrossSlotSharingGroupsError(JobGraphRefusedError):
     """A co-location group over several slot sharing groups."""
 
@@ -261,7 +237,6 @@ class CoLocationAcrossSlotSharingGroupsError(JobGraphRefusedError):
     )
 
 
-@dataclass(eq=False)
 class ParallelismAboveMaxError(ExecutionGraphRefusedError):
     """A parallelism above the max parallelism."""
 
@@ -275,7 +250,6 @@ class ParallelismAboveMaxError(ExecutionGraphRefusedError):
     )
 
 
-@dataclass(eq=False)
 class CoLocationAcrossRegionsError(ExecutionGraphRefusedError):
     """Co-located subtasks in different pipelined regions."""
 
@@ -288,7 +262,6 @@ class CoLocationAcrossRegionsError(ExecutionGraphRefusedError):
     )
 
 
-@dataclass(eq=False)
 class TopologyError(UserError):
     """An invalid topology file: bad JSON, a wrong type, an id that does not exist."""
 
@@ -299,7 +272,6 @@ class TopologyError(UserError):
         return f"{self.place}: {self.problem}" if self.place else self.problem
 
 
-@dataclass(eq=False)
 class PipelinedExchangeError(UserError):
     """Pipelined exchanges on a session that cannot run them."""
 

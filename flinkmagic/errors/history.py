@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from flinkmagic.errors.base import UserError
 
 
-@dataclass(eq=False)
 class NoEventLogError(UserError):
     """A file or folder without an event log."""
 
@@ -20,7 +18,6 @@ class NoEventLogError(UserError):
     )
 
 
-@dataclass(eq=False)
 class LogCodecError(UserError):
     """A compressed event log for which the decompressor is missing, or which is of a kind that nothing here reads."""
 
@@ -31,7 +28,6 @@ class LogCodecError(UserError):
     template = "{path} is compressed with {codec}. {cure}"
 
 
-@dataclass(eq=False)
 class UnreadableLogError(UserError):
     """An event log that the system does not let us read."""
 

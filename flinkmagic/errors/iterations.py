@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flinkmagic.amounts import count
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.usage import InvalidValueError
@@ -13,7 +11,6 @@ class IterationArgumentsError(InvalidValueError):
     """`iterate` or `co_iterate`, or a function that it was given, has something that has no meaning."""
 
 
-@dataclass(eq=False)
 class SuperstepFailedError(UserError):
     """A superstep whose job failed; the rows of the one before are kept until then."""
 
@@ -28,7 +25,6 @@ class SuperstepFailedError(UserError):
         return "\n".join([f"Superstep {self.number} of the loop {self.name!r} failed.", *self.causes, remedy])
 
 
-@dataclass(eq=False)
 class IterationCancelledError(UserError):
     """A loop that was cancelled, between or within its supersteps."""
 

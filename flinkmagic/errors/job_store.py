@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flinkmagic.errors.base import UserError
 
 
@@ -11,7 +9,6 @@ class JobStoreError(UserError):
     """A store of jobs that cannot be used in its present state."""
 
 
-@dataclass(eq=False)
 class ForeignJournalError(JobStoreError):
     """A file in a store of jobs that is not a journal of this program."""
 
@@ -21,7 +18,6 @@ class ForeignJournalError(JobStoreError):
     template = "{path} is not used: {reason}. Nothing was changed; move the file elsewhere to continue."
 
 
-@dataclass(eq=False)
 class TornJournalError(JobStoreError):
     """A job's journal that is damaged."""
 
@@ -36,7 +32,6 @@ class TornJournalError(JobStoreError):
     )
 
 
-@dataclass(eq=False)
 class CheckpointInUseError(JobStoreError):
     """A graph is run with a checkpoint folder that another process is using."""
 
@@ -49,7 +44,6 @@ class CheckpointInUseError(JobStoreError):
     )
 
 
-@dataclass(eq=False)
 class JobLedElsewhereError(JobStoreError):
     """A job that another process, or an earlier submission, leads."""
 
@@ -58,7 +52,6 @@ class JobLedElsewhereError(JobStoreError):
     template = "The job is led elsewhere: {path} is locked. Wait until it has ended there."
 
 
-@dataclass(eq=False)
 class JobNotStoredError(JobStoreError):
     """A job that the store does not have."""
 

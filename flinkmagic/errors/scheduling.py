@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from flinkmagic.amounts import count, duration
 from flinkmagic.errors.base import FlinkMagicError
 
 
-@dataclass(eq=False)
 class IllegalStateTransitionError(FlinkMagicError):
     """A transition that is not in the table of states: a mistake of ours."""
 
@@ -23,7 +20,6 @@ class IllegalStateTransitionError(FlinkMagicError):
         return f"{step}.{story} This is a bug of flinkmagic: please report it."
 
 
-@dataclass(eq=False)
 class MainThreadStoppedError(FlinkMagicError):
     """A call for a job's main thread that came after the job was over."""
 
@@ -32,7 +28,6 @@ class MainThreadStoppedError(FlinkMagicError):
     template = "The main thread {thread!r} has been stopped: its job is over. Run the graph again."
 
 
-@dataclass(eq=False)
 class PartitionNotFoundError(FlinkMagicError):
     """A task could not read a partition of a result that it consumes (Flink's `PartitionNotFoundException`)."""
 
@@ -45,7 +40,6 @@ class PartitionNotFoundError(FlinkMagicError):
         return f"Partition {self.partition} of result {self.dataset_id} is gone{why}. The task that made it runs again."
 
 
-@dataclass(eq=False)
 class SuppressRestartsError(FlinkMagicError):
     """Wraps a failure that no restart can mend (Flink's `SuppressRestartsException`)."""
 
@@ -57,7 +51,6 @@ class SuppressRestartsError(FlinkMagicError):
         self.__cause__ = self.cause
 
 
-@dataclass(eq=False)
 class RecoverySuppressedError(FlinkMagicError):
     """A job failed for good: its restart strategy allows no further restart."""
 
@@ -70,7 +63,6 @@ class RecoverySuppressedError(FlinkMagicError):
         self.__cause__ = self.cause
 
 
-@dataclass(eq=False)
 class NoResourceAvailableError(FlinkMagicError):
     """A region cannot get the slots that it needs (Flink's `NoResourceAvailableException`)."""
 
@@ -87,7 +79,6 @@ class NoResourceAvailableError(FlinkMagicError):
         )
 
 
-@dataclass(eq=False)
 class TaskExecutorLostError(FlinkMagicError):
     """A task executor is gone, and so is what ran or was stored there.
 
@@ -112,7 +103,6 @@ class ExecutorRecoveryError(FlinkMagicError):
         return self.resource_id == other.resource_id or other.resource_id is None
 
 
-@dataclass(eq=False)
 class ExecutorLostError(ExecutorRecoveryError):
     """An executor is gone, and the tasks that ran on it run again elsewhere."""
 
@@ -122,19 +112,16 @@ class ExecutorLostError(ExecutorRecoveryError):
     template = "The executor {resource_id} is lost: {reason}"
 
 
-@dataclass(eq=False)
 class OutputLostError(ExecutorRecoveryError):
     """The output of a finished task is gone with its executor, and is made again."""
 
     task: str
-    resource_id: str | None
 
     def __str__(self) -> str:
         where = f" with the executor {self.resource_id}" if self.resource_id is not None else ""
         return f"The output of {self.task} is lost{where}, and is made again."
 
 
-@dataclass(eq=False)
 class SlotLostError(FlinkMagicError):
     """The slot that a task ran in was taken away."""
 
@@ -145,7 +132,6 @@ class SlotLostError(FlinkMagicError):
     template = "The slot {allocation_id} on {resource_id} is lost: {reason}"
 
 
-@dataclass(eq=False)
 class JobSuspendedError(FlinkMagicError):
     """A job was suspended here; another process may take it up."""
 
@@ -155,7 +141,6 @@ class JobSuspendedError(FlinkMagicError):
     template = "The job {job_id} is suspended: {reason}"
 
 
-@dataclass(eq=False)
 class TaskCanceledError(FlinkMagicError):
     """A task was cancelled although no one asked for that."""
 
@@ -164,7 +149,6 @@ class TaskCanceledError(FlinkMagicError):
     template = "{task_name} was cancelled by its executor, without a request"
 
 
-@dataclass(eq=False)
 class SlotRequestCanceledError(FlinkMagicError):
     """A slot is no longer needed: its task was cancelled before the slot came."""
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
 
 
-@dataclass(eq=False)
 class StreamNotStartedError(UserError):
     """A line needs a streaming query that is deferred."""
 
@@ -24,7 +22,6 @@ class StreamNotStartedError(UserError):
         return f"{', '.join(self.queries)}: deferred, and not started yet. Run it first: {how}."
 
 
-@dataclass(eq=False)
 class BatchWriteInStreamError(UserError):
     """A batch write in a cell whose mode is streaming."""
 
@@ -36,7 +33,6 @@ class BatchWriteInStreamError(UserError):
     )
 
 
-@dataclass(eq=False)
 class NoStreamError(UserError):
     """A program of mode streaming that starts no query."""
 
@@ -48,7 +44,6 @@ class NoStreamError(UserError):
     )
 
 
-@dataclass(eq=False)
 class StreamModeError(UserError):
     """Streams that are compiled for batch."""
 
@@ -57,7 +52,6 @@ class StreamModeError(UserError):
     template = "{name!r} starts streams, and its mode is batch. Compile it with the mode streaming."
 
 
-@dataclass(eq=False)
 class StreamRestartError(UserError):
     """A query that is to restart from a checkpoint which executors could not read."""
 
@@ -70,7 +64,6 @@ class StreamRestartError(UserError):
     )
 
 
-@dataclass(eq=False)
 class StreamingVersionError(UserError):
     """A version of Spark whose streaming plans cannot be read."""
 
@@ -83,7 +76,6 @@ class StreamingVersionError(UserError):
     )
 
 
-@dataclass(eq=False)
 class BatchFailedError(FlinkMagicError):
     """A batch whose graph did not finish, and no error of Spark's says why."""
 
@@ -96,7 +88,6 @@ class BatchFailedError(FlinkMagicError):
         return f"{failed}. The batch fails, and its checkpoint repeats it."
 
 
-@dataclass(eq=False)
 class BatchStoppedError(UserError):
     """A batch whose query was stopped.
 

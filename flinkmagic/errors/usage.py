@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 
 from flinkmagic.errors.base import FlinkMagicError, UserError
@@ -15,7 +15,6 @@ _WHERE_THERE_IS_NONE = {
 }
 
 
-@dataclass(eq=False)
 class UnknownNameError(UserError):
     """A name that nothing of the expected kind has."""
 
@@ -33,7 +32,6 @@ class UnknownNameError(UserError):
         return f"There is no {self.kind} named {self.name!r}.{choices if self.is_listed else ''}{meant}"
 
 
-@dataclass(eq=False)
 class AmbiguousSinkError(UserError):
     """A name that several sinks of a graph have."""
 
@@ -50,7 +48,6 @@ class AmbiguousSinkError(UserError):
         )
 
 
-@dataclass(eq=False)
 class InvalidValueError(UserError):
     """A value that an option or an argument, or a word in it, cannot have."""
 
@@ -70,7 +67,6 @@ class InvalidValueError(UserError):
         )
 
 
-@dataclass(eq=False)
 class NoSuchRunError(UserError):
     """The number of a run that a graph does not have."""
 
@@ -84,7 +80,6 @@ class NoSuchRunError(UserError):
         return f"{self.name} has no run {self.number}: {known} (%flinkjobs {self.name})."
 
 
-@dataclass(eq=False)
 class NothingToCompareError(UserError):
     """A comparison of the runs of a graph that has fewer than two."""
 
@@ -96,7 +91,6 @@ class NothingToCompareError(UserError):
         return f"{self.name} {done}: two runs can be compared. Run it: %flinkrun {self.name}"
 
 
-@dataclass(eq=False)
 class ReservedNameError(UserError):
     """A graph or a DataFrame under a name that is a word of `%flinkgraph`."""
 
@@ -108,7 +102,6 @@ class ReservedNameError(UserError):
     )
 
 
-@dataclass(eq=False)
 class NotAProgramError(UserError):
     """Something that is neither a captured program nor DataFrames was given to `compile`."""
 
@@ -121,14 +114,12 @@ class NotAProgramError(UserError):
         )
 
 
-@dataclass(eq=False)
 class NoGraphError(UserError):
     """All of a session's graphs were asked for, and there is none."""
 
     template = "No cell has defined a graph yet. Define one: %%flinkgraph NAME"
 
 
-@dataclass(eq=False)
 class UnnamedCheckpointError(UserError):
     """A cell without a name asks for checkpoints: it would be named by its number, which is another one elsewhere."""
 
@@ -138,7 +129,6 @@ class UnnamedCheckpointError(UserError):
     )
 
 
-@dataclass(eq=False)
 class MissingExtraError(UserError):
     """A command that needs packages of an extra that is not installed."""
 
@@ -149,7 +139,6 @@ class MissingExtraError(UserError):
         return f"Not installed: {', '.join(self.missing)}. Run: pip install 'flinkmagic[{self.extra}]'"
 
 
-@dataclass(eq=False)
 class DemoFailedError(UserError):
     """A cell of the demo's notebook raised."""
 
@@ -159,7 +148,6 @@ class DemoFailedError(UserError):
     template = "A cell of the demo failed; the notebook up to that cell: {notebook}\n{text}"
 
 
-@dataclass(eq=False)
 class LayoutEngineNotFoundError(UserError):
     """Neither `dot` nor the pip-installed Graphviz is installed, so no picture can be laid out."""
 
@@ -169,7 +157,6 @@ class LayoutEngineNotFoundError(UserError):
     )
 
 
-@dataclass(eq=False)
 class LayoutFailedError(FlinkMagicError):
     """Graphviz could not lay a graph out."""
 
@@ -178,7 +165,6 @@ class LayoutFailedError(FlinkMagicError):
     template = "Graphviz could not lay out the graph: {reason}. Please file a bug with the graph's to_dot()"
 
 
-@dataclass(eq=False)
 class JobFailedError(UserError):
     """A job that a magic ran ended FAILED."""
 
@@ -193,7 +179,6 @@ class CommandLineError(UserError):
     """A command whose words do not fit together."""
 
 
-@dataclass(eq=False)
 class FormatWithoutViewError(CommandLineError):
     """The format of a picture was given, and not which one."""
 
@@ -203,14 +188,12 @@ class FormatWithoutViewError(CommandLineError):
         return f"--format needs --view. Add --view with one of: {', '.join(self.views)}."
 
 
-@dataclass(eq=False)
 class NoTopologyFileError(CommandLineError):
     """Nothing to compile."""
 
     template = "There is no topology in what was given. Name a JSON file, or a folder that holds some."
 
 
-@dataclass(eq=False)
 class SeveralTopologiesError(CommandLineError):
     """More topologies than can be printed."""
 
@@ -219,7 +202,6 @@ class SeveralTopologiesError(CommandLineError):
     template = "{number} topologies cannot be printed together. Add --out DIR."
 
 
-@dataclass(eq=False)
 class UnreadableFileError(CommandLineError):
     """A topology file that the system does not let us read."""
 
@@ -229,7 +211,6 @@ class UnreadableFileError(CommandLineError):
     template = "{path} cannot be read: {reason}. Name a topology file."
 
 
-@dataclass(eq=False)
 class JobRunningError(UserError):
     """A graph that was asked to run while it runs."""
 
@@ -238,7 +219,6 @@ class JobRunningError(UserError):
     template = "{name!r} is running. Wait until it is over, or cancel it: %flinkcancel {name}"
 
 
-@dataclass(eq=False)
 class StaleRunStoppedError(UserError):
     """A cell that was executed again because it was stale, and raised."""
 
@@ -260,7 +240,6 @@ class StaleRunStoppedError(UserError):
         return f"{self.failed} {why}. {done}{rest} {remedy}, then: %flinkrun --stale --yes"
 
 
-@dataclass(eq=False)
 class NeverRunError(UserError):
     """A question about the runs of a graph that has none."""
 

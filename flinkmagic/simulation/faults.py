@@ -12,7 +12,6 @@ from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.scheduling.failover.restart_strategy import parse_duration_ms
 
 
-@dataclass(eq=False)
 class SimulatedError(FlinkMagicError):
     """Why a simulated task fails."""
 

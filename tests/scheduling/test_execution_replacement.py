@@ -58,7 +58,7 @@ def test_one_loss_is_one_entry_of_the_history(job, bench) -> None:
 def test_consumers_wait_for_what_is_made_once_more(job, bench) -> None:
     b = bench(job(TWO_STAGES)).start()
     b.finish(0)
-    assert b.scheduler.replace_executions([0], OutputLostError("map (1/2)", "tm-1"))
+    assert b.scheduler.replace_executions([0], OutputLostError("tm-1", "map (1/2)"))
     validate_scheduler(b.scheduler)
     b.take_calls()
     b.finish(1)
@@ -75,7 +75,7 @@ def test_consumers_that_run_go_on_and_the_job_ends_with_the_last_of_all(job, ben
     b = bench(job(TWO_STAGES)).start()
     b.finish(0, 1)
     b.run(2, 3)
-    assert b.scheduler.replace_executions([1], OutputLostError("map (2/2)", None))
+    assert b.scheduler.replace_executions([1], OutputLostError(None, "map (2/2)"))
     assert b.states() == "FDRR"
     for vertex in (2, 3):
         b.scheduler.update_task_execution_state(b.transition(vertex, S.FINISHED))

@@ -37,7 +37,7 @@ class Losses:
         """Return what was lost if a task of a vertex ended because of that; else None."""
         executor = end.started.executor
         if end.reason == RESUBMITTED:
-            return OutputLostError(job_vertex.task_name(end.started.partition), executor)
+            return OutputLostError(executor, job_vertex.task_name(end.started.partition))
         if end.reason.startswith("ExecutorLostFailure"):
             return ExecutorLostError(executor, self._reason(executor, end.error))
         if end.reason.startswith("FetchFailed"):
@@ -46,7 +46,7 @@ class Losses:
 
     def of_output(self, task: str, executor: str | None) -> OutputLostError:
         """Return the loss of a task's output; the executor is named only if it is known to be gone."""
-        return OutputLostError(task, executor if executor in self._reasons else None)
+        return OutputLostError(executor if executor in self._reasons else None, task)
 
     def _reason(self, executor: str, error: str) -> str:
         told = _REASON.search(error)
@@ -57,7 +57,7 @@ class Losses:
         _, shuffle, map_index = reason.split(":")
         maker = self._makers.get(int(shuffle))
         if maker is None:
-            return OutputLostError("a task upstream", None)
+            return OutputLostError(None, "a task upstream")
         subtask = int(map_index)
         known = 0 <= subtask < maker.parallelism
-        return OutputLostError(maker.task_name(subtask) if known else maker.name, None)
+        return OutputLostError(None, maker.task_name(subtask) if known else maker.name)
