@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from flinkmagic import amounts
 from flinkmagic.display import palette, printable
 from flinkmagic.display.collapse import LARGE, collapse
-from flinkmagic.display.findings import FindingsView, FindingView
+from flinkmagic.display.findings import Finding, FindingsView
 from flinkmagic.display.layout_engine import engine_available
 from flinkmagic.display.picture import Picture, draw_picture, to_svg
 from flinkmagic.display.queries import query_lines
@@ -78,7 +78,7 @@ def findings_html(view: FindingsView) -> str:
     )
 
 
-def _finding(one: FindingView) -> str:
+def _finding(one: Finding) -> str:
     place = " · ".join(part for part in (one.where, one.operator) if part)
     code = f'<pre style="{_PRE}">{escaped(one.code.strip())}</pre>' if one.code else ""
     framed = f"{_PRE};border:1px solid {palette.EDGE};border-radius:5px;padding:4px 8px"

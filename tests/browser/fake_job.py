@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flinkmagic.display import execution_view, job_view, regions_view, stream_view
-from flinkmagic.display.findings import FindingsView, FindingView
+from flinkmagic.display.findings import Finding, FindingsView
 from flinkmagic.display.measures import StageLink, VertexMeasures
 from flinkmagic.display.page import mime_bundle
 from flinkmagic.display.snapshot import STATE_NAMES, ErrorView, JobSnapshot, NodeView, TaskView
@@ -273,23 +273,23 @@ class FakeJob:
     def findings(self) -> FindingsView:
         """Two at the vertex that counts by name, and one at the join."""
         counts, join = self.vertex("operator"), self.vertex("join")
-        skew = FindingView(
-            "skewed-partition", "measured",
-            "partition 4 of 4 has 31.2 times as much as the others: its task took 7.1 s, the median 420 ms",
-            "19.4 s of slots lost", "measured: the time for which slots idled after the vertex's other tasks",
-            "cell 3, line 6", f"by_line = {NAME}.orderBy(F.desc(\"count\"))", counts.vertex_id,
-            "HashAggregate",
-            'df.groupBy("key", (F.rand() * 8).cast("int").alias("salt")).agg(...).groupBy("key").agg(...)',
+        skew = Finding(
+            rule="skewed-partition", certainty="measured", cost_s=19.4, operator="HashAggregate",
+            what="partition 4 of 4 has 31.2 times as much as the others: its task took 7.1 s, the median 420 ms",
+            estimate="measured: the time for which slots idled after the vertex's other tasks",
+            cell="cell 3", line=6, code=f"by_line = {NAME}.orderBy(F.desc(\"count\"))",
+            vertex=counts.name, vertex_id=counts.vertex_id,
+            cure='df.groupBy("key", (F.rand() * 8).cast("int").alias("salt")).agg(...).groupBy("key").agg(...)',
         )  # fmt: skip
         spill = replace(
-            skew, rule="spill", certainty="likely", cost="1.2 s of slots lost", operator="",
+            skew, rule="spill", certainty="likely", cost_s=1.2, operator="",
             what="1 task of 4 wrote 24.0 MiB of rows to disk that did not fit into memory",
             estimate="estimated: 10 ms for each MB on disk (3 to 24 were measured), at most the time of these tasks",
             cure="%config FlinkMagics.parallelism = 16  # smaller partitions",
         )  # fmt: skip
         python = replace(
-            skew, rule="python-functions", certainty="possible", cost="640 ms of slots lost", where="cell 3, line 4",
-            code='late = late.join(carriers, "carrier")', vertex_id=join.vertex_id,
+            skew, rule="python-functions", certainty="possible", cost_s=0.64, line=4,
+            code='late = late.join(carriers, "carrier")', vertex=join.name, vertex_id=join.vertex_id,
             what="Python functions take 640 ms of the stage's 1.1 s, for 3.0 K rows, row by row",
             operator="BatchEvalPython", estimate="measured: the time of Python workers", cure="F.upper(col)",
         )  # fmt: skip

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from flinkmagic.display.execution_views import MAX_PAIRS
-from flinkmagic.display.findings import FindingsView, FindingView
+from flinkmagic.display.findings import Finding, FindingsView
 from flinkmagic.display.snapshot import EdgeView, GraphView, JobSnapshot, NodeView, OperatorLine
 from tests.display.states import state_codes
 
@@ -56,21 +57,21 @@ def make_view(kind: str = "job", wide: int = 4) -> GraphView:
     return GraphView(kind, "delays", nodes, edges, summary="6 operators in 5 job vertices, 17 tasks")  # type: ignore[arg-type]
 
 
-def finding(vertex_id: str = "v3", **more: str) -> FindingView:
+def finding(vertex_id: str = "v3", **more: Any) -> Finding:
     """A skew at a vertex."""
     known = {
-        "rule": "skewed-partition", "certainty": "measured", "what": "partition 6 of 8 has most rows",
-        "cost": "19.4 s of slots lost", "estimate": "measured: the time for which slots idled", "where": "line 5",
-        "code": f"x = {AGG}", "operator": "HashAggregate", "cure": 'df.repartition("key", "other")',
+        "rule": "skewed-partition", "certainty": "measured", "what": "partition 6 of 8 has most rows", "cost_s": 19.4,
+        "estimate": "measured: the time for which slots idled", "cell": "cell 2", "line": 5, "code": f"x = {AGG}",
+        "vertex": "Aggregate", "operator": "HashAggregate", "cure": 'df.repartition("key", "other")',
     }  # fmt: skip
-    return FindingView(vertex_id=vertex_id, **{**known, **more})
+    return Finding(vertex_id=vertex_id, **{**known, **more})
 
 
 @pytest.fixture
 def found() -> FindingsView:
     """Two findings at the join, one at a sink."""
     path = "of 12.0 s, 9.8 s is the critical path, 1.1 s the driver"
-    spill = finding(rule="spill", certainty="likely", cost="1.2 s of slots lost", estimate="estimated: by its bytes")
+    spill = finding(rule="spill", certainty="likely", cost_s=1.2, estimate="estimated: by its bytes")
     return FindingsView(path, (finding(), spill, finding("v5", cure="F.upper(col)")))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from flinkmagic.display.findings import FindingsView, FindingView
+from flinkmagic.display.findings import Finding, FindingsView
 from flinkmagic.display.measures import StageLink, VertexMeasures
 from flinkmagic.display.report import report_page
 from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, OperatorLine, TaskView
@@ -85,7 +85,7 @@ def test_it_has_all_tabs_each_vertex_and_the_events(
 def test_nothing_of_data_runs_and_nothing_is_loaded(view: Callable[..., GraphView], snapshot: JobSnapshot) -> None:
     lines = (OperatorLine(BAD, BAD, BAD, BAD, BAD, BAD, (7,), BAD, BAD),)
     nodes = tuple(replace(one, operators=lines, name=BAD, badges=(BAD,), facts=((BAD, BAD),)) for one in view().nodes)
-    finding = FindingView(BAD, BAD, BAD, BAD, BAD, BAD, BAD, "v3", BAD, BAD)
+    finding = Finding(BAD, BAD, BAD, 7, BAD, BAD, "v3", BAD, 1.0, BAD, BAD, BAD)  # type: ignore[arg-type]
     measures = VertexMeasures({"computing": 1.0}, ((BAD, BAD),), {7: ((BAD, BAD),)}, ((BAD, BAD),))
     seen = replace(
         ran(snapshot, FindingsView(BAD, (finding,), BAD)), name=BAD, note=BAD, measures={"v3": measures},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from flinkmagic.amounts import count, duration
-from flinkmagic.display.findings import FindingsView, FindingView
+from flinkmagic.display.findings import FindingsView
 from flinkmagic.session.findings.critical_path import CriticalPath
 from flinkmagic.session.findings.finding import Finding
 
@@ -52,23 +52,9 @@ def findings_text(name: str, findings: Sequence[Finding], path: CriticalPath | N
 
 
 def findings_view(findings: Sequence[Finding], path: CriticalPath | None) -> FindingsView:
-    """Return the same in words, as views show it."""
-    found = tuple(
-        FindingView(
-            rule=one.rule,
-            certainty=one.certainty,
-            what=one.what,
-            cost=f"{duration(1000 * one.cost_s)} of slots lost",
-            estimate=one.estimate,
-            where=one.where,
-            code=one.code,
-            vertex_id=one.vertex_id,
-            operator=one.operator,
-            cure=one.cure,
-        )
-        for one in findings
-    )
-    return FindingsView("" if path is None else str(path), found, "" if found else f"Found: {NOTHING_FOUND}.")
+    """Return the same, as views show it."""
+    none = "" if findings else f"Found: {NOTHING_FOUND}."
+    return FindingsView("" if path is None else str(path), tuple(findings), none)
 
 
 def findings_json(name: str, findings: Sequence[Finding], path: CriticalPath | None) -> str:
