@@ -16,7 +16,7 @@ from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import read_topology
 from flinkmagic.graph.transformations import SourceTransformation
-from flinkmagic.simulation.arguments import SIMULATION_ARGUMENTS
+from flinkmagic.simulation.arguments import SIMULATION_ARGUMENTS, asked_for
 from flinkmagic.simulation.faults import parse_duration
 from flinkmagic.simulation.gantt import gantt_svg
 from flinkmagic.simulation.options import SimulationOptions, simulation_options
@@ -68,14 +68,7 @@ def _options(
 ) -> SimulationOptions:
     return simulation_options(
         job_graph,
-        task_managers=arguments.task_managers,
-        slots=arguments.slots,
-        seed=arguments.seed,
-        task_seconds=arguments.task_seconds,
-        fail=arguments.fail,
-        lose_task_manager=arguments.lose_task_manager,
-        faults=arguments.faults,
-        restart=arguments.restart,
+        **asked_for(arguments),
         endless=frozenset(_unbounded_sources(environment)),
         run_for_ms=parse_duration(arguments.run_for),
         evenly_spread=arguments.evenly_spread,

@@ -45,6 +45,7 @@ from flinkmagic.magics.tracebacks import plainly_interrupted
 from flinkmagic.options import COUNT, STREAMING, typed
 from flinkmagic.session.graph_names import DEFAULT_NAME, FORMATS, ON, RESERVED, VIEWS, WHOLE, check_name
 from flinkmagic.session.staleness.graph_marks import stale_marks
+from flinkmagic.simulation.arguments import asked_for
 
 RUN_HELP = "run a cell's graph as soon as it is compiled"
 SHOWN_INLINE = 5
@@ -275,17 +276,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         After a real run, tasks take as long as they took there.
         """
         options = parsed(self.flinksim, line)
-        simulated = session.simulate_graph(
-            self._graph(options.name),
-            task_managers=options.task_managers,
-            slots=options.slots,
-            seed=options.seed,
-            task_seconds=options.task_seconds,
-            fail=options.fail,
-            lose_task_manager=options.lose_task_manager,
-            faults=options.faults,
-            restart=options.restart,
-        )
+        simulated = session.simulate_graph(self._graph(options.name), **asked_for(options))
         show({"image/svg+xml": simulated.svg, "text/plain": lines_visible(simulated.text)}, raw=True)
 
     @with_arguments("flinkhistory")

@@ -40,3 +40,9 @@ SIMULATION_ARGUMENTS: dict[str, dict[str, Any]] = {
     },
 }
 """Flags, and how argparse takes each."""
+
+
+def asked_for(options: Any) -> dict[str, Any]:
+    """Return what was given for each of them, by the keywords of `simulation_options`."""
+    names = (flag.removeprefix("--").replace("-", "_") for flag in SIMULATION_ARGUMENTS)
+    return {name: getattr(options, name) for name in names}
