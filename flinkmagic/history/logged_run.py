@@ -13,6 +13,7 @@ from typing import Any
 from flinkmagic.deployment import TaskRecord
 from flinkmagic.display import ErrorView, GraphView, JobSnapshot, job_view, stream_view
 from flinkmagic.display.costs import costs
+from flinkmagic.display.findings import Finding
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -39,7 +40,6 @@ from flinkmagic.planning.stage_metrics import NOTHING, Metrics, StageMetrics
 from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts
 from flinkmagic.session.findings.find import find
-from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.forecast import MOST_TASKS
 from flinkmagic.session.findings.job_facts import vertex_facts
 from flinkmagic.session.run_facts import task_amounts, task_views

@@ -129,11 +129,10 @@ class SourceColumns:
                 name = os.path.basename(paths.rstrip("/"))
                 found.append((leaf, Source(key, name, int(length), self._is_kept(key), self.reads.get(key, 0))))
         rooms = {source.key: room(source) if _fits(sc, source.bytes) else 0.0 for _, source in found}
-        growing = {source.key: source.bytes for _, source in found if rooms[source.key]}
+        whole = sum({source.key: source.bytes for _, source in found if rooms[source.key]}.values())
         query = SourceQuery(self, sc)
         for leaf, source in found:
-            part = source.bytes / sum(growing.values()) if source.key in growing else 0.0
-            query.add(leaf, source, rooms[source.key] * part)
+            query.add(leaf, source, rooms[source.key] * source.bytes / whole if whole else 0.0)
         return query if query.sources else None
 
     def _is_kept(self, key: str) -> bool:

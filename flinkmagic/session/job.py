@@ -20,6 +20,7 @@ from flinkmagic.deployment.streaming.query_progress import BatchProgress, QueryS
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.display import ErrorView, JobSnapshot, palette, states_by_vertex
 from flinkmagic.display.costs import costs
+from flinkmagic.display.findings import Finding
 from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
 from flinkmagic.display.report import report_page
@@ -42,7 +43,6 @@ from flinkmagic.session.edge_bytes import EdgeBytes, edges
 from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
 from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.find import find
-from flinkmagic.session.findings.finding import Finding
 from flinkmagic.session.findings.forecast import measured_run
 from flinkmagic.session.findings.job_facts import job_facts
 from flinkmagic.session.findings.texts import finding_lines, findings_view

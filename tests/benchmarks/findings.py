@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any
 import flinkmagic
 from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.deployment.stages import stage_runner
+from flinkmagic.display.findings import Finding
 from flinkmagic.scheduling.job_status import JobStatus
-from flinkmagic.session.findings.finding import Finding
 from tests import saved_notebooks, tpch
 from tests.benchmarks._judged import VERDICTS
 from tests.benchmarks._planted import PLANTED, Planted, lay_out

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.rules import (
     cross_join,
     failed_tasks,

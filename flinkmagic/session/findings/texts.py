@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from flinkmagic.amounts import count, duration
-from flinkmagic.display.findings import FindingsView
+from flinkmagic.display.findings import Finding, FindingsView
 from flinkmagic.session.findings.critical_path import CriticalPath
-from flinkmagic.session.findings.finding import Finding
 
 NOTHING_FOUND = "nothing that costs 200 ms of a slot, and 2 % of its slots' time"
 

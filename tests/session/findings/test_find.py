@@ -10,7 +10,7 @@ import pytest
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.session.findings.critical_path import critical_path
 from flinkmagic.session.findings.find import find
-from flinkmagic.session.findings.finding import Rule
+from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.rules import garbage_collection
 from flinkmagic.session.findings.texts import finding_lines, findings_json, findings_text
 from tests.session.findings.made_facts import found, job, operator, task, vertex

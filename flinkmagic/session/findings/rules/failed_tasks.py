@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 from flinkmagic.amounts import count, duration
 from flinkmagic.deployment import TaskRecord
+from flinkmagic.display.findings import Finding
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.session.findings.facts import JobFacts, took_ms
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 _LOST = ("FetchFailed", "ExecutorLost", "Resubmitted")
 

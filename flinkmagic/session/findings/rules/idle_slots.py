@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from flinkmagic.amounts import duration
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts, median, metric
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 LONG_MS = 1000.0
 TIMES = 2

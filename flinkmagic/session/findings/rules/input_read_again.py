@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterator
 
 from flinkmagic.amounts import size
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 KEEPING = 5
 """So many readings of columns does it take to keep their rows."""

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import duration, size
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 LARGE = 16 << 20
 

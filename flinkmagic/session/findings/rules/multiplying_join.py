@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import magnitude
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 TIMES = 3
 MANY_ROWS = 100_000

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:

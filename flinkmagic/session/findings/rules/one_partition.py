@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import duration, magnitude
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts
 from flinkmagic.session.findings.few_tasks import idle_beside
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 MANY_ROWS = 10_000
 

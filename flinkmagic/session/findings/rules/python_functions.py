@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterator
 
 from flinkmagic.amounts import duration, magnitude
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 MOST = 0.5
 MANY_ROWS = 10_000

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import count, size
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts, VertexFacts
 from flinkmagic.session.findings.few_tasks import idle_beside
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.task_overhead import overhead_ms
 
 SMALL = 1 << 20

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import duration
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.slowest import slowest_task
 
 MUCH_MORE = 2.0

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import size
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, metric, took_ms
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 MANY = 100
 SMALL = 3 << 20

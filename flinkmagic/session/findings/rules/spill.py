@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import count, size
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import KEYED, JobFacts, OperatorFacts, VertexFacts
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 BYTES_A_MS = 100_000
 """Compressed bytes that are written, read back and merged in a millisecond."""

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import duration
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts, median, took_ms
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.slowest import SLOW, SlowestTask, slowest_task
 
 AS_MUCH = 1.5

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import count, duration
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, VertexFacts, median, took_ms
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.task_overhead import overhead_ms
 
 

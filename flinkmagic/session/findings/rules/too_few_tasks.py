@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import count, duration
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts, metric
 from flinkmagic.session.findings.few_tasks import idle_beside
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 ROW_GROUP = 128 << 20
 """``parquet.block.size``: a smaller columnar file has one row group (a stripe, in ORC), which one task reads."""

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.amounts import count, size
+from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, metric
 from flinkmagic.session.findings.few_tasks import idle_beside
-from flinkmagic.session.findings.finding import Finding, Rule
+from flinkmagic.session.findings.rule import Rule
 
 LARGE = 8 << 20
 

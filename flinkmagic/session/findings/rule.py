@@ -1,4 +1,4 @@
-"""What looks for findings: a rule. The class of a finding is in `display`, as views show it and import no `session`."""
+"""A rule: what looks for one kind of finding."""
 
 from __future__ import annotations
 
