@@ -24,8 +24,11 @@ BATCHES = 120
 """Of each of the two producers."""
 
 
-def frame(spark: SparkSession, marks: Path, pause: float, batches: int = BATCHES) -> DataFrame:
-    """Two stages; each side marks how far it came, by time."""
+def frame(spark: SparkSession, marks: Path, pause: float, batches: int = BATCHES, ahead: int = BATCHES) -> DataFrame:
+    """Two stages; each side marks how far it came, by time.
+
+    A producer waits after `ahead` batches until the consumer has its first row, for a minute at most.
+    """
     folder = str(marks)
     marks.mkdir()
 
@@ -36,6 +39,9 @@ def frame(spark: SparkSession, marks: Path, pause: float, batches: int = BATCHES
 
         for number, batch in enumerate(rows):
             time.sleep(pause)
+            end = time.time() + 60
+            while number == ahead and time.time() < end and not list(Path(folder).glob("consumed-*")):
+                time.sleep(pause)
             Path(folder, f"produced-{os.getpid()}-{number}").write_text(f"{time.time()} {len(batch)}")
             yield batch
 
@@ -86,7 +92,7 @@ def told(job: Any) -> dict[str, Any]:
 def early_rows(spark: SparkSession, folder: Path) -> dict[str, Any]:
     compiled(frame(spark, folder / "warm", 0.0, 5), "warm").run()  # starts the Python workers
     marks = folder / "early"
-    job = compiled(frame(spark, marks, 0.1), "early").run()
+    job = compiled(frame(spark, marks, 0.05, ahead=8), "early").run()
     first = read(marks, "consumed")[0][0]
     before = sum(rows for at, rows in read(marks, "produced") if at < first)
     return {**told(job), "before": before, "rows": sums(job)}
