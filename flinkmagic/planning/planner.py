@@ -82,6 +82,8 @@ class PlannedJob:
     results: tuple[StageResult, ...] = ()
     relations: tuple[tuple[JavaObject, JavaObject], ...] = field(default=(), repr=False)
     """The ``InMemoryRelation`` s of boundaries and of kept columns, each with the plan by which its rows are known."""
+    rows_of: Callable[[JavaObject, DataFrame], int | None] | None = field(default=None, repr=False)
+    """See `StageHandleFactory.rows_of`."""
     origin: RunOrigin = GRAPH
     streams: tuple[DeferredStream, ...] = ()
     """In mode streaming: the queries, one for each sink. There are no handles then: Spark runs a query as a whole."""
@@ -190,6 +192,7 @@ class _Planner:
             asked=self._boundaries.asked,
             results=tuple(self._handles.results),
             relations=tuple(self._relations(boundaries)),
+            rows_of=self._handles.rows_of,
             origin=self._origin,
         )
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from flinkmagic.capturing.writes.write_commands import is_observed
-from flinkmagic.jvm.java import query_execution
+from flinkmagic.jvm.java import logical_plan, query_execution
 from flinkmagic.planning.adaptive_stages import JOINS, join_choices
 from flinkmagic.planning.appended_stages import AppendedRelation, AppendedShuffle
 from flinkmagic.planning.java_classes import CLASSES
@@ -45,6 +45,7 @@ from flinkmagic.planning.user_writes import user_write, writes_files
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
+    from pyspark.sql import DataFrame
 
     from flinkmagic.planning.boundaries import Boundary
     from flinkmagic.planning.requests import SinkRequest
@@ -344,6 +345,17 @@ class StageHandleFactory:
         if not is_observed(self._forest.sc, request.logical_plan):
             return None
         return ObservedQuery(request.logical_plan, self._metrics.of(self._rebuilder, plan))
+
+    def rows_of(self, last: JavaObject, df: DataFrame) -> int | None:
+        """Return how many rows of a DataFrame the job had when it ran; None if they were not counted.
+
+        Parameters
+        ----------
+        last : py4j.java_gateway.JavaObject
+            The plan of the last stage, as it ran.
+        """
+        rows = int(self._rebuilder.rowsOf(last, logical_plan(df)))
+        return None if rows < 0 else rows
 
     def read_kept(self, relation: JavaObject) -> None:
         """Make the plans that run read the rows that this job computes for a relation."""

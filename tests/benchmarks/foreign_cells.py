@@ -1,5 +1,7 @@
 """Cells of other people's, plain and under `%%flinkgraph NAME --run`: what the magic breaks, loses or hurries.
 
+With `--session` ours is the session mode: it is switched on, and the notebook runs.
+
 What runs: `_foreign_cells`. Each notebook runs twice in one process on one session, in a fresh namespace and an empty
 folder each time; between the two Spark's catalog, configuration, cache and streams are put back. A cell that fails
 plainly tells nothing and is not counted. A notebook that differs runs five times more: what differs between plain
@@ -10,7 +12,7 @@ under the magic), `values_lost` (the last line's value or the printed text diffe
 deployed before the cell's end: each is printed with its line and the reason that the record gives, and the reasons are
 counted in the end), `not_runnable` (cells; each notebook is printed with what it lacks), `failing` (cells that fail
 plainly; `failing_otherwise`: with another class under the magic), `chance` (cells that differ between plain runs),
-`not_ended` (notebooks with a cell that takes longer than 40 s), `seconds`.
+`not_ended` (notebooks with a cell that takes longer than 40 s), `actions` (of the session mode), `seconds`.
 """
 
 from __future__ import annotations
@@ -78,10 +80,12 @@ class Bench:
         Where cells run.
     home : Path
         The folder in which they run; Spark resolves relative paths there, too.
+    session : bool
+        Whether ours is the session mode.
     """
 
-    def __init__(self, notebooks: NotebookShell, home: Path) -> None:
-        self._shell, self._home = notebooks, home
+    def __init__(self, notebooks: NotebookShell, home: Path, *, session: bool) -> None:
+        self._shell, self._home, self._session = notebooks, home, session
         self._spark = flinkmagic.local_session("foreign-cells", master="local[2]", config=self._config())
         self._spark.sparkContext.setLogLevel("OFF")
         self._conf = self._settings()
@@ -117,13 +121,17 @@ class Bench:
             names |= {"spark": spark, "sc": spark.sparkContext, "temp_path": str(self._home / "tmp")}
         self._shell.begin(**names)
         argv, sys.argv = sys.argv, [notebook.name, *notebook.arguments]
+        if magic and self._session:
+            self._shell.run("%flinkgraph on")
         try:
             return [
-                self._cell(cell, f"%%flinkgraph c{number} --run\n" if magic else "")
+                self._cell(cell, f"%%flinkgraph c{number} --run\n" if magic and not self._session else "")
                 for number, cell in enumerate(notebook.cells)
             ]
         finally:
             sys.argv = argv
+            if magic and self._session:
+                self._shell.run("%flinkgraph off")
 
     def _cell(self, cell: str, head: str) -> Outcome:
         left = self._shell.run(head + cell, seconds=CELL_S)
@@ -180,10 +188,11 @@ def compare(bench: Bench, notebook: Notebook, tally: Tally) -> None:
     for number, (before, after) in enumerate(zip(plain, ours, strict=True)):
         where = f"{notebook.name}[{number}]"
         tally.figures["failing" if before.failed else "cells"] += 1
+        tally.figures["actions"] += len(after.left.reports)
         for settlement in after.left.settlements:
             tally.figures["settled_early"] += len(settlement.writes)
-            tally.settled[f"{settlement.cause}: {settlement.touches}"] += len(settlement.writes)
-            tally.tell(f"settled {where}: {settlement.cause}, {settlement.touches}: {settlement.location.code}")
+            tally.settled[settlement.cause] += len(settlement.writes)
+            tally.tell(f"settled {where}: {settlement.cause}: {settlement.location.code}")
         if number not in differing:
             continue
         again = [(magic, other[number]) for magic, other in zip(AGAIN, others, strict=True)]
@@ -231,6 +240,7 @@ def main(arguments: list[str]) -> dict[str, float | int | str]:
     parser.add_argument("--module", action="append", help="docstrings of this module (several: again)")
     parser.add_argument("--docstrings-only", action="store_true", help="leave Spark's example files out")
     parser.add_argument("--beside-only", action="store_true", help="only the packages that are installed beside")
+    parser.add_argument("--session", action="store_true", help="compare the session mode, not the cell magic")
     parser.add_argument("--most", type=int, default=20, help="about so many docstrings a module (%(default)s)")
     options = parser.parse_args(arguments)
     start = time.monotonic()
@@ -244,7 +254,7 @@ def main(arguments: list[str]) -> dict[str, float | int | str]:
         before = Path.cwd()
         os.chdir(home)
         try:
-            bench = Bench(shell, home)
+            bench = Bench(shell, home, session=options.session)
             for notebook in chosen:
                 if notebook.lacks:
                     tally.figures["not_runnable"] += len(notebook.cells)
@@ -262,7 +272,8 @@ def main(arguments: list[str]) -> dict[str, float | int | str]:
     for reason, number in tally.settled.most_common():
         print(f"settled early, {reason}: {number}")
     names = "notebooks cells errors values_lost settled_early not_runnable failing failing_otherwise chance not_ended"
-    return {**{name: tally.figures[name] for name in names.split()}, "seconds": round(time.monotonic() - start)}
+    figures = {name: tally.figures[name] for name in [*names.split(), "actions"]}
+    return {**figures, "seconds": round(time.monotonic() - start)}
 
 
 def _link_data(home: Path) -> None:

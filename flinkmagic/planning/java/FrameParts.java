@@ -26,6 +26,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -84,7 +86,7 @@ public class FrameParts {
      * How many rows of a DataFrame a query had when it ran: those of the uppermost operators that give nothing but its
      * columns; -1 if none of these has counted any.
      */
-    public long rowsOf(SparkPlan ran, LogicalPlan frame) {
+    public static long rowsOf(SparkPlan ran, LogicalPlan frame) {
         if (ran.nodeName().indexOf("Limit") >= 0) {
             return -1L;  // what is below stops early
         }
@@ -105,6 +107,37 @@ public class FrameParts {
             return rows > 0L ? rows : -1L;  // another query may have run it
         }
         return ran.children().size() == 1 ? rowsOf((SparkPlan) ran.children().head()) : -1L;
+    }
+
+    /** Whether each row of a DataFrame is one of its only source: what a query reads of that counts the rows of both. */
+    public static boolean hasOneSource(LogicalPlan frame) {
+        LogicalPlan plan = frame;
+        while (plan instanceof Filter || hasSameRows(plan)) {
+            plan = (LogicalPlan) plan.children().head();
+        }
+        return plan.children().isEmpty();
+    }
+
+    /** Whether an operator gives a row for each row of its input. */
+    private static boolean hasSameRows(LogicalPlan plan) {
+        return plan instanceof Project || plan instanceof SubqueryAlias || plan instanceof View || plan instanceof Window
+            || plan instanceof Sort || plan instanceof RepartitionOperation || plan instanceof BaseEvalPython;
+    }
+
+    /**
+     * By the position of each DataFrame, with blanks between them, that of another one that has as many rows, because the
+     * first is made from it row by row; -1 if none of them is known to.
+     */
+    public String sameRows(List frames, List others) {
+        StringBuilder positions = new StringBuilder();
+        for (Object frame : frames) {
+            LogicalPlan plan = (LogicalPlan) frame;
+            while (others.indexOf(plan) < 0 && hasSameRows(plan)) {
+                plan = (LogicalPlan) plan.children().head();
+            }
+            positions.append(others.indexOf(plan)).append(' ');
+        }
+        return positions.toString();
     }
 
     /** Whether a query joins rows in a way that the optimizer may leave out, as nobody asks for what it adds. */

@@ -130,6 +130,21 @@ public class PlanRebuilder {
         return (SparkPlan) made.get(plan);
     }
 
+    /**
+     * How many rows of a DataFrame the job has computed, or read; -1 if none of its operators has counted them.
+     *
+     * @param last the plan of the last stage, as it ran
+     */
+    public synchronized long rowsOf(SparkPlan last, LogicalPlan frame) {
+        long rows = FrameParts.rowsOf(last, frame);
+        if (rows < 0L && FrameParts.hasOneSource(frame)) {
+            for (SparkPlan plan : made.values()) {
+                rows = plan instanceof Exchange ? Math.max(rows, FrameParts.rowsOf(plan, frame)) : rows;
+            }
+        }
+        return rows;
+    }
+
     /** Whether this job computes the rows of a relation. */
     public synchronized boolean keeps(InMemoryRelation relation) {
         return kept.containsKey(relation.cacheBuilder());

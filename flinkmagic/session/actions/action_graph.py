@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flinkmagic.errors.actions import in_full, not_used, paid_for
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
-from flinkmagic.jvm.java import logical_plan
 from flinkmagic.options import BATCH, BLOCKING
 from flinkmagic.planning.clones import KeptClones
-from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.run_origin import LINE, RunOrigin
 from flinkmagic.planning.sinks import PlannedBoundary
@@ -25,6 +23,7 @@ from flinkmagic.session.findings.texts import finding_lines
 from flinkmagic.session.summary import brought_up_to_date
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.program import Program
@@ -121,17 +120,22 @@ class ActionGraph(LineGraph):
         clones = KeptClones.of(program.spark.sparkContext, (options.parallelism, options.slots))
         # The last stage is the action's own: no region holds it together with others.
         options = replace(options, exchange=BLOCKING)
+        self._rows_of: Callable[[JavaObject, DataFrame], int | None] | None = None
         super().__init__(program, name, options, unused, RunOrigin(is_line=True, collects=True, clones=clones))
 
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""
         self.last_stage.let_go()
+        self._rows_of = None  # it holds the plans of all stages
+
+    def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
+        planned = super()._compile(on_progress)
+        self._rows_of = planned.rows_of
+        return planned
 
     def rows_of(self, df: DataFrame) -> int | None:
         """Return how many rows of a DataFrame the query had when it ran; None if they were not counted."""
-        parts: Any = CLASSES.shared_instance(self.spark.sparkContext._gateway, "FrameParts")
-        rows = int(parts.rowsOf(self.last_stage.make(), logical_plan(df)))
-        return None if rows < 0 else rows
+        return self._rows_of(self.last_stage.make(), df) if self._rows_of is not None else None
 
     @property
     def is_single_stage(self) -> bool:

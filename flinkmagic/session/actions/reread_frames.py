@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -25,6 +25,7 @@ from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import ReadBefore
 from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED, other_file
 from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.java import logical_plan
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResults, retained_results
@@ -120,11 +121,14 @@ class RereadFrames:
         if not rows:
             return 0.0
         if df not in self._widths:
-            parts: Any = CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "FrameParts")
-            self._widths[df] = tuple(map(int, parts.widths(df._jdf.schema()).split()))
+            self._widths[df] = tuple(map(int, self._parts(df).widths(df._jdf.schema()).split()))
         widths = self._widths[df]
         width = sum(widths if columns is None else (widths[column] for column in columns))
         return rows * width / (KEPT_A_SECOND * self._cores)
+
+    @staticmethod
+    def _parts(df: DataFrame) -> Any:
+        return CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "FrameParts")
 
     def note(
         self,
@@ -156,14 +160,25 @@ class RereadFrames:
                     self._note_stored(boundary, durable)
                 for one in boundary.dataframes:
                     self._put(one, boundary.columns)
-        for one in _read_by(graph.program, df):
-            if one not in self._never:
-                self._put(one, self._kept.get(one))
-                if self._kept[one] is None:
-                    rows = count if one is df and count is not None else graph.rows_of(one)
-                    self._seconds[one] = seconds
-                    if rows is not None:
-                        self._rows[one] = rows
+        read = [one for one in _read_by(graph.program, df) if one not in self._never]
+        for one in read:
+            self._put(one, self._kept.get(one))
+            if self._kept[one] is None:
+                rows = count if one is df and count is not None else graph.rows_of(one)
+                self._seconds[one] = seconds
+                if rows is not None:
+                    self._rows[one] = rows
+        self._count_by_others([one for one in read if one not in self._rows])
+
+    def _count_by_others(self, uncounted: Sequence[DataFrame]) -> None:
+        """Note how many rows those of some DataFrames have that are made, row by row, from one that was counted."""
+        counted = list(self._rows)[-_MOST:]
+        if not counted or not uncounted:
+            return
+        plans = [list(map(logical_plan, some)) for some in (uncounted, counted)]
+        for one, place in zip(uncounted, map(int, self._parts(counted[0]).sameRows(*plans).split()), strict=True):
+            if place >= 0:
+                self._rows[one] = self._rows[counted[place]]
 
     def _account(self, boundary: PlannedBoundary, job: Job) -> None:
         """Note what keeping a DataFrame has cost or saved; several objects may have its plan."""

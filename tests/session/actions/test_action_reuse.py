@@ -353,6 +353,33 @@ def test_what_has_more_rows_than_it_pays_to_keep_is_not_kept(session, files, mon
     assert [one.graph for one in kept_frames(session)] == ["collect"]
 
 
+@pytest.mark.parametrize(
+    ("made", "before"),
+    [
+        # Its rows are counted by a stage that is not the last one.
+        (
+            "spark.read.parquet(path).withColumn('total', F.udf(hash, 'long')('id'))",
+            "made.groupBy('id').count().collect()",
+        ),
+        # It has as many rows as another one.
+        ("late.withColumn('other', F.hash('total'))", "late.count()"),
+    ],
+)
+def test_rows_are_counted_where_they_are_read_or_by_what_they_are_made_from(
+    session, files, monkeypatch, made, before
+) -> None:
+    monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1.0)
+    monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)
+    session.cell(f"made = {made}\n{before}")
+    for divisor in (2, 3):
+        session.cell(f"made.groupBy(F.expr('total % {divisor}')).count().collect()")
+    assert kept_frames(session) == []
+    monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1e9)
+    session.cell("made.groupBy(F.expr('total % 5')).count().collect()")
+    assert kept_frames(session) != []
+
+
 def test_what_stands_in_two_objects_is_staked_once(session, files, monkeypatch) -> None:
     stakes = []
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1000.0)
