@@ -131,6 +131,11 @@ def _stays(event: SubtaskEvent, *states: SubtaskState) -> list[Row]:
     return [(state, event, state, ()) for state in states]
 
 
+def _go(event: SubtaskEvent, to: SubtaskState, *actions: SubtaskAction, of: Iterable[SubtaskState]) -> list[Row]:
+    """Return an event that has the same effect in several states."""
+    return [(state, event, to, actions) for state in of]
+
+
 _ENDED = (_S.FINISHED, _S.FAILED, _S.CANCELED, _S.RETURNED)
 """Spark may still report tasks of an execution that is over, unless another one has replaced it."""
 
@@ -142,9 +147,7 @@ _ROWS: list[Row] = [
     (_S.EXPECTED, _E.REQUEST, _S.REQUESTED, ()),
     (_S.REQUESTED, _E.LAUNCHED, _S.RUNNING, (_A.GIVE_SLOT, _A.ANNOUNCE)),
     (_S.UNCLAIMED, _E.LAUNCHED, _S.HELD, (_A.GIVE_SLOT, _A.ANNOUNCE)),
-    (_S.REQUESTED, _E.WITHDRAW, _S.RETURNED, ()),
-    (_S.MERGED, _E.WITHDRAW, _S.RETURNED, ()),
-    (_S.UNCLAIMED, _E.WITHDRAW, _S.RETURNED, ()),
+    *_go(_E.WITHDRAW, _S.RETURNED, of=HAS_REQUEST),
     # 2. Spark's own retries and speculative copies belong to the same execution: it stays RUNNING. Each attempt has a
     #    task record. Copies may outlive the execution.
     *_stays(_E.LAUNCHED, _S.RUNNING, _S.HELD, _S.ABORTING, _S.CANCELLING, _S.CANCELLING_HELD, *_ENDED),
@@ -154,53 +157,35 @@ _ROWS: list[Row] = [
     #    other stage only the last one is held, so that no vertex is over while the driver is still at it. A task that
     #    succeeds after Spark has given up the stage's job counts for nothing: Spark drops what it made. (Such an end is
     #    no `SUCCEEDED`.)
-    (_S.RUNNING, _E.SUCCEEDED, _S.HELD, ()),
+    *_go(_E.SUCCEEDED, _S.HELD, of=(_S.RUNNING, _S.ABORTING, _S.GIVEN_UP)),
     (_S.REQUESTED, _E.SUCCEEDED, _S.UNCLAIMED, ()),
-    (_S.ABORTING, _E.SUCCEEDED, _S.HELD, ()),
-    (_S.GIVEN_UP, _E.SUCCEEDED, _S.HELD, ()),
     (_S.CANCELLING, _E.SUCCEEDED, _S.CANCELLING_HELD, ()),
     *_stays(_E.SUCCEEDED, *_ENDED),
-    (_S.HELD, _E.COUNTS, _S.FINISHED, (_A.TELL_FINISHED,)),
+    *_go(_E.COUNTS, _S.FINISHED, _A.TELL_FINISHED, of=(_S.HELD, _S.CANCELLING_HELD)),
     (_S.UNCLAIMED, _E.COUNTS, _S.FINISHED, (_A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED)),
-    (_S.CANCELLING_HELD, _E.COUNTS, _S.FINISHED, (_A.TELL_FINISHED,)),
     # 4. When the stage is done, subtasks without a task are finished too: Spark had nothing to do for them, or has
     #    merged their partitions into those of others.
     (_S.REQUESTED, _E.MERGE, _S.MERGED, ()),
     *_stays(_E.MERGE, *_ENDED),
     (_S.MERGED, _E.LAUNCHED, _S.RUNNING, (_A.GIVE_SLOT, _A.ANNOUNCE)),
-    (_S.REQUESTED, _E.STAGE_DONE, _S.FINISHED, (_A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED)),
-    (_S.MERGED, _E.STAGE_DONE, _S.FINISHED, (_A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED)),
-    (_S.UNCLAIMED, _E.STAGE_DONE, _S.FINISHED, (_A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED)),
-    (_S.RUNNING, _E.STAGE_DONE, _S.FINISHED, (_A.TELL_FINISHED,)),
-    (_S.HELD, _E.STAGE_DONE, _S.FINISHED, (_A.TELL_FINISHED,)),
-    (_S.CANCELLING, _E.STAGE_DONE, _S.FINISHED, (_A.TELL_FINISHED,)),
-    (_S.CANCELLING_HELD, _E.STAGE_DONE, _S.FINISHED, (_A.TELL_FINISHED,)),
+    *_go(_E.STAGE_DONE, _S.FINISHED, _A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED, of=HAS_REQUEST),
+    *_go(_E.STAGE_DONE, _S.FINISHED, _A.TELL_FINISHED, of=(_S.RUNNING, _S.HELD, *CANCELLING)),
     # 5. When the stage has failed, one execution fails with the cause: that of the task which failed last, else (the
     #    driver failed, or that one is being cancelled) one that is held, running or still awaited. Requests of subtasks
     #    that were never launched are handed back; executions that Spark ended with the stage fail of
     #    `StageAbortedError`, when their tasks have really ended. Where the job may be restarted, all of this waits for
     #    the last of these tasks: it is one failure then, not several.
-    (_S.REQUESTED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
-    (_S.MERGED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
-    (_S.UNCLAIMED, _E.BLAMED, _S.FAILED, (_A.REFUSE,)),
-    (_S.RUNNING, _E.BLAMED, _S.FAILED, (_A.TELL_FAILED,)),
-    (_S.HELD, _E.BLAMED, _S.FAILED, (_A.TELL_FAILED,)),
-    (_S.REQUESTED, _E.STAGE_FAILED, _S.RETURNED, (_A.HAND_BACK,)),
-    (_S.MERGED, _E.STAGE_FAILED, _S.RETURNED, (_A.HAND_BACK,)),
-    (_S.UNCLAIMED, _E.STAGE_FAILED, _S.RETURNED, (_A.HAND_BACK,)),
-    (_S.RUNNING, _E.STAGE_FAILED, _S.ABORTING, ()),
-    (_S.HELD, _E.STAGE_FAILED, _S.ABORTING, ()),
+    *_go(_E.BLAMED, _S.FAILED, _A.REFUSE, of=HAS_REQUEST),
+    *_go(_E.BLAMED, _S.FAILED, _A.TELL_FAILED, of=(_S.RUNNING, _S.HELD)),
+    *_go(_E.STAGE_FAILED, _S.RETURNED, _A.HAND_BACK, of=HAS_REQUEST),
+    *_go(_E.STAGE_FAILED, _S.ABORTING, of=(_S.RUNNING, _S.HELD)),
     (_S.CANCELLING_HELD, _E.STAGE_FAILED, _S.CANCELLING, ()),
     *_stays(_E.STAGE_FAILED, _S.ABORTING, _S.CANCELLING),
     (_S.ABORTING, _E.TASKS_OVER, _S.FAILED, (_A.TELL_FAILED,)),
     # 6. A cancelled execution is CANCELED when its tasks have really ended, also where the stage has failed: the
     #    companions of one that is told as FAILED would wait for their end.
-    (_S.RUNNING, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
-    (_S.HELD, _E.CANCEL, _S.CANCELLING_HELD, (_A.CANCEL_STAGE,)),
-    (_S.ABORTING, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
-    (_S.GIVEN_UP, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
-    (_S.CANCELLING, _E.CANCEL, _S.CANCELLING, (_A.CANCEL_STAGE,)),
-    (_S.CANCELLING_HELD, _E.CANCEL, _S.CANCELLING_HELD, (_A.CANCEL_STAGE,)),
+    *_go(_E.CANCEL, _S.CANCELLING, _A.CANCEL_STAGE, of=(_S.RUNNING, _S.ABORTING, _S.GIVEN_UP, _S.CANCELLING)),
+    *_go(_E.CANCEL, _S.CANCELLING_HELD, _A.CANCEL_STAGE, of=(_S.HELD, _S.CANCELLING_HELD)),
     (_S.CANCELLING, _E.TASKS_OVER, _S.CANCELED, (_A.TELL_CANCELED,)),
     # 7. A task that was lost with its executor, or that could not read what was lost with one, fails its execution; so
     #    does one whose output was lost while its stage still ran. Spark runs it again, and that is the vertex's next
@@ -212,8 +197,7 @@ _ROWS: list[Row] = [
     (_S.FINISHED, _E.TAKEN_BACK, _S.FINISHED, (_A.ASK_TO_REPLACE,)),
     (_S.UNCLAIMED, _E.TAKEN_BACK, _S.REQUESTED, (_A.FORGET_SUCCESS,)),
     *_stays(_E.TAKEN_BACK, _S.CANCELLING_HELD, _S.FAILED, _S.CANCELED, _S.RETURNED),
-    (_S.RUNNING, _E.REPLACE, _S.REPLACED, ()),
-    (_S.HELD, _E.REPLACE, _S.REPLACED, ()),
+    *_go(_E.REPLACE, _S.REPLACED, of=(_S.RUNNING, _S.HELD)),
     # 8. A task for a subtask that was finished makes its output once more: that, too, is the vertex's next execution.
     *_stays(_E.REPLACE, *_ENDED),
     # 9. Where the stage that a lost output is made for has failed, what is not made yet is asked for again, and the
