@@ -7,8 +7,9 @@
    anyway (`planning.boundaries`, rule 8); if these are few, only when they are asked for again (rule 5 there). Other
    columns that cannot raise are kept with them if all together may be staked.
 4. A DataFrame of which so many rows were counted that keeping them would cost more than the session may stake now
-   (`keeping_budget`) is not kept, until the session may stake more. One that may have many more rows than what it is
-   made from (``crossJoin``, ``explode``) is not kept before an action has counted them.
+   (`keeping_budget`) is not kept, until the session may stake more. They are counted by the stages that read them, or
+   are as many as those of another one from which it is made row by row. One that may have many more rows than what it
+   is made from (``crossJoin``, ``explode``) is not kept before an action has counted them.
 5. What failed while it was being kept is not kept again.
 6. What the user caches Spark keeps: our rows are released.
 7. What has no key, because its rows could differ each time, is always planned as plain Spark does.
