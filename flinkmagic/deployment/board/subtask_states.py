@@ -118,7 +118,8 @@ OVER = frozenset({_S.FINISHED, _S.FAILED, _S.CANCELED, _S.RETURNED, _S.REPLACED}
 CANCELLING = frozenset({_S.CANCELLING, _S.CANCELLING_HELD})
 HELD = frozenset({_S.HELD, _S.UNCLAIMED, _S.CANCELLING_HELD})
 """A task has succeeded, and its execution is not yet reported as finished."""
-HAS_REQUEST = frozenset({_S.REQUESTED, _S.MERGED, _S.UNCLAIMED})
+_AWAITED = (_S.REQUESTED, _S.MERGED, _S.UNCLAIMED)
+HAS_REQUEST = frozenset(_AWAITED)
 """Its request waits."""
 NEEDS_SLOT = frozenset(_S) - OVER - HELD - {_S.MERGED}
 """A task is still to succeed for it."""
@@ -147,7 +148,7 @@ _ROWS: list[Row] = [
     (_S.EXPECTED, _E.REQUEST, _S.REQUESTED, ()),
     (_S.REQUESTED, _E.LAUNCHED, _S.RUNNING, (_A.GIVE_SLOT, _A.ANNOUNCE)),
     (_S.UNCLAIMED, _E.LAUNCHED, _S.HELD, (_A.GIVE_SLOT, _A.ANNOUNCE)),
-    *_go(_E.WITHDRAW, _S.RETURNED, of=HAS_REQUEST),
+    *_go(_E.WITHDRAW, _S.RETURNED, of=_AWAITED),
     # 2. Spark's own retries and speculative copies belong to the same execution: it stays RUNNING. Each attempt has a
     #    task record. Copies may outlive the execution.
     *_stays(_E.LAUNCHED, _S.RUNNING, _S.HELD, _S.ABORTING, _S.CANCELLING, _S.CANCELLING_HELD, *_ENDED),
@@ -168,16 +169,16 @@ _ROWS: list[Row] = [
     (_S.REQUESTED, _E.MERGE, _S.MERGED, ()),
     *_stays(_E.MERGE, *_ENDED),
     (_S.MERGED, _E.LAUNCHED, _S.RUNNING, (_A.GIVE_SLOT, _A.ANNOUNCE)),
-    *_go(_E.STAGE_DONE, _S.FINISHED, _A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED, of=HAS_REQUEST),
-    *_go(_E.STAGE_DONE, _S.FINISHED, _A.TELL_FINISHED, of=(_S.RUNNING, _S.HELD, *CANCELLING)),
+    *_go(_E.STAGE_DONE, _S.FINISHED, _A.GIVE_SLOT_WITHOUT_TASK, _A.TELL_FINISHED, of=_AWAITED),
+    *_go(_E.STAGE_DONE, _S.FINISHED, _A.TELL_FINISHED, of=(_S.RUNNING, _S.HELD, _S.CANCELLING, _S.CANCELLING_HELD)),
     # 5. When the stage has failed, one execution fails with the cause: that of the task which failed last, else (the
     #    driver failed, or that one is being cancelled) one that is held, running or still awaited. Requests of subtasks
     #    that were never launched are handed back; executions that Spark ended with the stage fail of
     #    `StageAbortedError`, when their tasks have really ended. Where the job may be restarted, all of this waits for
     #    the last of these tasks: it is one failure then, not several.
-    *_go(_E.BLAMED, _S.FAILED, _A.REFUSE, of=HAS_REQUEST),
+    *_go(_E.BLAMED, _S.FAILED, _A.REFUSE, of=_AWAITED),
     *_go(_E.BLAMED, _S.FAILED, _A.TELL_FAILED, of=(_S.RUNNING, _S.HELD)),
-    *_go(_E.STAGE_FAILED, _S.RETURNED, _A.HAND_BACK, of=HAS_REQUEST),
+    *_go(_E.STAGE_FAILED, _S.RETURNED, _A.HAND_BACK, of=_AWAITED),
     *_go(_E.STAGE_FAILED, _S.ABORTING, of=(_S.RUNNING, _S.HELD)),
     (_S.CANCELLING_HELD, _E.STAGE_FAILED, _S.CANCELLING, ()),
     *_stays(_E.STAGE_FAILED, _S.ABORTING, _S.CANCELLING),
