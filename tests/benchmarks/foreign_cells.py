@@ -122,7 +122,9 @@ class Bench:
         self._shell.begin(**names)
         argv, sys.argv = sys.argv, [notebook.name, *notebook.arguments]
         if magic and self._session:
-            self._shell.run("%flinkgraph on")
+            error = self._shell.run("%flinkgraph on").error
+            if error is not None:  # two plain runs would be compared
+                raise error
         try:
             return [
                 self._cell(cell, f"%%flinkgraph c{number} --run\n" if magic and not self._session else "")
