@@ -39,7 +39,7 @@ class Forecast:
         text = f"with {self.slots} slots {duration(1000 * self.with_slots_s)}"
         if self.without_skew_s is not None:
             text += f", without the skew {duration(1000 * self.without_skew_s)}"
-        return f"{text} (simulated; as it was: {100 * self.error:+.0f} %)"
+        return f"{text} (simulated; as it was: {round(100 * self.error):+d} %)"
 
 
 def forecast(job: JobFacts, graph: AccessExecutionGraph) -> Forecast | None:

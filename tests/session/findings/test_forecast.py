@@ -12,7 +12,7 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.topology import make_environment
 from flinkmagic.session.findings.critical_path import critical_path
-from flinkmagic.session.findings.forecast import forecast, measured_run
+from flinkmagic.session.findings.forecast import Forecast, forecast, measured_run
 from tests.session.findings.made_facts import job, task, vertex
 
 
@@ -30,6 +30,11 @@ def graph_of(*parallelisms: int) -> AccessExecutionGraph:
     transformations.append(sink)
     document = {"name": "chain", "runtime_mode": "BATCH", "transformations": transformations}
     return ExecutionGraph(create_job_graph(make_environment(document).get_stream_graph()))
+
+
+@pytest.mark.parametrize(("error", "text"), [(-0.001, "+0 %"), (-0.026, "-3 %"), (0.04, "+4 %")])
+def test_its_error_is_told_in_whole_percent(error: float, text: str) -> None:
+    assert str(Forecast(4, 8.2, 6.1, error)).endswith(f"(simulated; as it was: {text})")
 
 
 def test_waves_take_half_as_long_on_twice_the_slots():
