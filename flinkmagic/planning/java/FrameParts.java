@@ -18,6 +18,8 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.Deduplicate;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -25,12 +27,17 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionOperation;
+import org.apache.spark.sql.catalyst.plans.logical.Sample;
+import org.apache.spark.sql.catalyst.plans.logical.SetOperation;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.SampleExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -84,29 +91,54 @@ public class FrameParts {
 
     /**
      * How many rows of a DataFrame a query had when it ran: those of the uppermost operators that give nothing but its
-     * columns; -1 if none of these has counted any.
+     * columns, and are its own; -1 if none of these has counted any.
      */
     public static long rowsOf(SparkPlan ran, LogicalPlan frame) {
+        return rowsOf(ran, frame, reducing(frame, new HashSet<Class>()));
+    }
+
+    private static long rowsOf(SparkPlan ran, LogicalPlan frame, HashSet<Class> own) {
         if (ran.nodeName().indexOf("Limit") >= 0) {
             return -1L;  // what is below stops early
         }
         if (!ran.outputSet().isEmpty() && ran.outputSet().subsetOf(frame.outputSet())) {
-            return rowsOf(ran);
+            return counted(ran, own);
         }
         long most = -1L;
         for (SparkPlan child : JavaConverters.asJavaIterable(ran.children())) {
-            most = Math.max(most, rowsOf(child, frame));
+            most = Math.max(most, rowsOf(child, frame, own));
         }
         return most;
     }
 
-    private static long rowsOf(SparkPlan ran) {
+    private static long counted(SparkPlan ran, HashSet<Class> own) {
         scala.Option metric = ran.metrics().get("numOutputRows");
-        if (metric.isDefined()) {
+        Class reduces = reducing(ran);
+        if (metric.isDefined() && (reduces == null || own.contains(reduces))) {
             long rows = ((Number) ((AccumulatorV2) metric.get()).value()).longValue();
             return rows > 0L ? rows : -1L;  // another query may have run it
         }
-        return ran.children().size() == 1 ? rowsOf((SparkPlan) ran.children().head()) : -1L;
+        return ran.children().size() == 1 ? counted((SparkPlan) ran.children().head(), own) : -1L;
+    }
+
+    /** The kinds of operators of a DataFrame that may give fewer rows than their input: any other one stands above it. */
+    private static HashSet<Class> reducing(LogicalPlan frame, HashSet<Class> found) {
+        if (frame instanceof Filter || frame instanceof Sample) {
+            found.add(frame.getClass());
+        } else if (frame instanceof Aggregate || frame instanceof Distinct || frame instanceof Deduplicate
+            || frame instanceof SetOperation) {
+            found.add(Aggregate.class);
+        }
+        for (LogicalPlan child : JavaConverters.asJavaIterable(frame.children())) {
+            reducing(child, found);
+        }
+        return found;
+    }
+
+    /** The kind of a DataFrame's operator that may have been planned as this one; null if its rows are its input's. */
+    private static Class reducing(SparkPlan plan) {
+        return plan instanceof FilterExec ? Filter.class : plan instanceof SampleExec ? Sample.class
+            : plan instanceof BaseAggregateExec ? Aggregate.class : null;
     }
 
     /** Whether each row of a DataFrame is one of its only source: what a query reads of that counts the rows of both. */

@@ -137,7 +137,8 @@ public class PlanRebuilder {
      */
     public synchronized long rowsOf(SparkPlan last, LogicalPlan frame) {
         long rows = FrameParts.rowsOf(last, frame);
-        if (rows < 0L && FrameParts.hasOneSource(frame)) {
+        if (FrameParts.hasOneSource(frame)) {
+            // The last stage may read what one before it has left of them.
             for (SparkPlan plan : made.values()) {
                 rows = plan instanceof Exchange ? Math.max(rows, FrameParts.rowsOf(plan, frame)) : rows;
             }

@@ -60,7 +60,7 @@ class RereadFrames:
 
     def __init__(self, budget: KeepingBudget) -> None:
         self._budget = budget
-        # Rows as counted, and the seconds of the last action.
+        # The most rows that were counted, and the seconds of the last action.
         self._rows: WeakKeyDictionary[DataFrame, int] = WeakKeyDictionary()
         self._seconds: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
         self._multiplied: WeakSet[DataFrame] = WeakSet()
@@ -168,7 +168,8 @@ class RereadFrames:
                 rows = count if one is df and count is not None else graph.rows_of(one)
                 self._seconds[one] = seconds
                 if rows is not None:
-                    self._rows[one] = rows
+                    # Of two counts one was taken behind a filter of that action's.
+                    self._rows[one] = max(rows, self._rows.get(one, 0))
         self._count_by_others([one for one in read if one not in self._rows])
 
     def _count_by_others(self, uncounted: Sequence[DataFrame]) -> None:
