@@ -94,10 +94,10 @@ public class FrameParts {
      * columns, and are its own; -1 if none of these has counted any.
      */
     public static long rowsOf(SparkPlan ran, LogicalPlan frame) {
-        return rowsOf(ran, frame, reducing(frame, new HashSet<Class>()));
+        return rowsOf(ran, frame, reducing(frame));
     }
 
-    private static long rowsOf(SparkPlan ran, LogicalPlan frame, HashSet<Class> own) {
+    private static long rowsOf(SparkPlan ran, LogicalPlan frame, Class own) {
         if (ran.nodeName().indexOf("Limit") >= 0) {
             return -1L;  // what is below stops early
         }
@@ -111,31 +111,28 @@ public class FrameParts {
         return most;
     }
 
-    private static long counted(SparkPlan ran, HashSet<Class> own) {
+    private static long counted(SparkPlan ran, Class own) {
         scala.Option metric = ran.metrics().get("numOutputRows");
         Class reduces = reducing(ran);
-        if (metric.isDefined() && (reduces == null || own.contains(reduces))) {
+        if (metric.isDefined() && (reduces == null || reduces == own)) {
             long rows = ((Number) ((AccumulatorV2) metric.get()).value()).longValue();
             return rows > 0L ? rows : -1L;  // another query may have run it
         }
         return ran.children().size() == 1 ? counted((SparkPlan) ran.children().head(), own) : -1L;
     }
 
-    /** The kinds of operators of a DataFrame that may give fewer rows than their input: any other one stands above it. */
-    private static HashSet<Class> reducing(LogicalPlan frame, HashSet<Class> found) {
-        if (frame instanceof Filter || frame instanceof Sample) {
-            found.add(frame.getClass());
-        } else if (frame instanceof Aggregate || frame instanceof Distinct || frame instanceof Deduplicate
-            || frame instanceof SetOperation) {
-            found.add(Aggregate.class);
+    /** The kind of a DataFrame's uppermost operator that may give fewer rows than its input; null if it is another kind. */
+    private static Class reducing(LogicalPlan frame) {
+        LogicalPlan plan = frame;
+        while (hasSameRows(plan)) {
+            plan = (LogicalPlan) plan.children().head();
         }
-        for (LogicalPlan child : JavaConverters.asJavaIterable(frame.children())) {
-            reducing(child, found);
-        }
-        return found;
+        return plan instanceof Filter ? Filter.class : plan instanceof Sample ? Sample.class
+            : plan instanceof Aggregate || plan instanceof Distinct || plan instanceof Deduplicate
+                || plan instanceof SetOperation ? Aggregate.class : null;
     }
 
-    /** The kind of a DataFrame's operator that may have been planned as this one; null if its rows are its input's. */
+    /** The kind that may have been planned as this one; null if it is none of them. */
     private static Class reducing(SparkPlan plan) {
         return plan instanceof FilterExec ? Filter.class : plan instanceof SampleExec ? Sample.class
             : plan instanceof BaseAggregateExec ? Aggregate.class : null;

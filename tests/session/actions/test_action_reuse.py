@@ -380,14 +380,22 @@ def test_rows_are_counted_where_they_are_read_or_by_what_they_are_made_from(
     assert kept_frames(session) != []
 
 
-@pytest.mark.parametrize("before", ["made.select('few').distinct().count()", "made.where('few = 3').count()"])
-def test_rows_are_not_counted_behind_what_an_action_does_with_them(session, files, monkeypatch, before) -> None:
+@pytest.mark.parametrize(
+    ("made", "before"),
+    [
+        ("repartition(3)", "made.select('few').distinct().count()"),
+        ("repartition(3)", "made.where('few = 3').count()"),
+        (
+            "distinct().selectExpr('*', 'lag(id) over (partition by few order by id) before')",
+            "made.where('before < 10').count()",
+        ),
+    ],
+)
+def test_rows_are_not_counted_behind_what_an_action_does_with_them(session, files, monkeypatch, made, before) -> None:
     monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 500.0)  # it would do for a tenth of them
     monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)
-    session.cell(
-        "made = spark.read.parquet(path).selectExpr('id', 'id % 10 few', 'hash(id) total').repartition(3)\n" + before
-    )
+    session.cell(f"made = spark.read.parquet(path).selectExpr('id', 'id % 10 few', 'hash(id) total').{made}\n{before}")
     session.cell("made.groupBy(F.expr('total % 2')).count().collect()")
     assert kept_frames(session) == []
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1500.0)
