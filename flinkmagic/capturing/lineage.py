@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.capturing.driver.capture_reader import output_ids
 from flinkmagic.capturing.frames import FrameRegistry
 from flinkmagic.capturing.writes.targets import temp_views_of
+from flinkmagic.jvm.java import execution_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -166,9 +167,9 @@ class CallRecorder:
             inputs = tuple(inputs)
             for df in inputs:
                 if self._registry.number(df) is None:
-                    self._seen_ids.update(output_ids(df._jdf.queryExecution()))
+                    self._seen_ids.update(output_ids(execution_of(df)))
             numbers = tuple(dict.fromkeys(map(self._registry.use, inputs)))
-            new = tuple(i for i in output_ids(output._jdf.queryExecution()) if i not in self._seen_ids)
+            new = tuple(i for i in output_ids(execution_of(output)) if i not in self._seen_ids)
             self._append(method, text, location, numbers, self._registry.add(output), new)
 
     def _append(
@@ -201,7 +202,7 @@ class CallRecorder:
             if not is_made and all(lineage.registry.number(df) is None for lineage in self._earlier):
                 location = options.location
                 assert location is not None
-                ids = output_ids(df._jdf.queryExecution())
+                ids = output_ids(execution_of(df))
                 self._append("with_options", location.code, location, (), self._registry.add(df), ids)
             number = self._registry.add(df)
             self._marks[number] = options.over(self._marks.get(number))
@@ -226,7 +227,7 @@ class CallRecorder:
         """Return the frames that these read through temporary views."""
         if not self._views:
             return []
-        names = {name for df in frames for name in temp_views_of(df._jdf.queryExecution().analyzed())}
+        names = {name for df in frames for name in temp_views_of(execution_of(df).analyzed())}
         with self._lock:
             return [df for name, df in self._views.items() if name in names]
 

@@ -17,6 +17,7 @@ from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.pending import check_overwrites
 from flinkmagic.capturing.writes.targets import sources_of
 from flinkmagic.free_names import free_name
+from flinkmagic.jvm.java import execution_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -120,9 +121,7 @@ def check_runnable(program: Program) -> None:
     """
     if program.parts:
         results = program.results.items() if program.writes else ()
-        check_overwrites(
-            program.writes, {name: sources_of(df._jdf.queryExecution().analyzed()) for name, df in results}
-        )
+        check_overwrites(program.writes, {name: sources_of(execution_of(df).analyzed()) for name, df in results})
 
 
 def _with_used(programs: Sequence[Program]) -> list[Program]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from flinkmagic.capturing.driver import capture_reader
+from flinkmagic.jvm.java import execution_of
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.program import Program
@@ -60,6 +61,6 @@ def last_frames(program: Program, namespace: Mapping[str, Any]) -> dict[str, Dat
 
 
 def _has_rows_to_keep(df: DataFrame) -> bool:
-    if capture_reader.is_part_of_another(df._jdf.queryExecution()) or df.isStreaming:
+    if capture_reader.is_part_of_another(execution_of(df)) or df.isStreaming:
         return False
-    return bool(df._jdf.queryExecution().commandExecuted().nodeName() != "CommandResult")
+    return bool(execution_of(df).commandExecuted().nodeName() != "CommandResult")

@@ -22,7 +22,7 @@ from flinkmagic.capturing.lineage import Selected
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.errors.capturing import SparkConnectSessionError, SplitArgumentsError
 from flinkmagic.graph.transformations import OutputTag
-from flinkmagic.jvm.java import is_connect, items
+from flinkmagic.jvm.java import execution_of, is_connect, items
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -171,7 +171,7 @@ class _Parent:
     def _decided(self, df: DataFrame, recorder: Recorder | None) -> DataFrame:
         """Return the DataFrame with a column for each condition that depends on chance."""
         for name, condition in list(self.conditions.items()):
-            asked = items(df.where(condition)._jdf.queryExecution().analyzed().expressions())
+            asked = items(execution_of(df.where(condition)).analyzed().expressions())
             if not all(one.deterministic() for one in asked):
                 added = f"selected_{uuid.uuid4().hex}"
                 before, df = df, df.withColumn(added, condition)

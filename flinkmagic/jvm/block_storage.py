@@ -11,7 +11,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import size
-from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 from flinkmagic.jvm.java import static_method, texts
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def lack_of_room(sc: SparkContext) -> str:
 def stored_bytes(sc: SparkContext, rdd: int) -> int:
     """Return how many bytes of a persisted RDD Spark has, in memory and on disk, by its number."""
     assert sc._jsc is not None
-    stored = (info for info in sc._jsc.sc().getRDDStorageInfo() if info.id() == rdd)
+    stored = (info for info in jvm_context(sc).getRDDStorageInfo() if info.id() == rdd)
     return sum(int(info.memSize()) + int(info.diskSize()) for info in stored)
 
 
 def memory_for_rows(sc: SparkContext) -> tuple[int, int]:
     """Return how many bytes of memory Spark has for rows, over all executors, and how many of them are free."""
     assert sc._jsc is not None
-    executors = texts(sc._jsc.sc().getExecutorMemoryStatus().values())
+    executors = texts(jvm_context(sc).getExecutorMemoryStatus().values())
     pairs = [one.strip("()").split(",") for one in executors]
     return sum(int(most) for most, _ in pairs), sum(int(free) for _, free in pairs)
 
@@ -63,4 +63,6 @@ def free_disk(sc: SparkContext) -> int | None:
 def _directories(sc: SparkContext) -> tuple[str, ...]:
     """Return where blocks are kept; these folders stay the same as long as a context lives."""
     assert sc._jsc is not None
-    return tuple(static_method(sc._jvm, "org.apache.spark.util.Utils", "getConfiguredLocalDirs")(sc._jsc.sc().conf()))
+    return tuple(
+        static_method(sc._jvm, "org.apache.spark.util.Utils", "getConfiguredLocalDirs")(jvm_context(sc).conf())
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -30,3 +30,10 @@ def kept_for_context(make: Callable[[SparkContext], Kept]) -> Callable[[SparkCon
             return made[kept]
 
     return kept
+
+
+@kept_for_context
+def jvm_context(sc: SparkContext) -> Any:
+    """Return the JVM's own ``SparkContext``."""
+    assert sc._jsc is not None
+    return sc._jsc.sc()

@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
 
+from flinkmagic.jvm.contexts import jvm_context
+
 
 @functools.lru_cache(maxsize=64)
 def java_class(jvm: Any, name: str) -> Any:
@@ -52,8 +54,8 @@ def is_connect(value: Any) -> bool:
 
 def is_stopped(spark: Any) -> bool:
     """Return whether the context of a session has been stopped, by PySpark or in the JVM."""
-    context = spark.sparkContext._jsc
-    return context is None or bool(context.sc().isStopped())
+    sc = spark.sparkContext
+    return sc._jsc is None or bool(jvm_context(sc).isStopped())
 
 
 def is_gone(spark: Any) -> bool:
@@ -82,7 +84,7 @@ def of_environment(sc: Any, part: str) -> Any:
     environment = static_method(sc._jvm, "java.lang.Class", "forName")("org.apache.spark.SparkEnv")
     field = environment.getDeclaredField(part)
     field.setAccessible(True)
-    return field.get(sc._jsc.sc().env())
+    return field.get(jvm_context(sc).env())
 
 
 def option(jvm: Any, value: Any) -> Any:
@@ -102,6 +104,7 @@ def query_execution(jvm: Any, state: Any, logical_plan: Any) -> Any:
 
 
 _LOGICAL_PLANS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_EXECUTIONS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def logical_plan(df: Any) -> Any:
@@ -110,6 +113,14 @@ def logical_plan(df: Any) -> Any:
     if plan is None:
         plan = _LOGICAL_PLANS[df] = df._jdf.logicalPlan()
     return plan
+
+
+def execution_of(df: Any) -> Any:
+    """Return the ``QueryExecution`` of a classic DataFrame, which stays the same object as long as that lives."""
+    execution = _EXECUTIONS.get(df)
+    if execution is None:
+        execution = _EXECUTIONS[df] = df._jdf.queryExecution()
+    return execution
 
 
 @functools.lru_cache(maxsize=4)
@@ -130,10 +141,14 @@ def scala_seq(jvm: Any, values: Any) -> Any:
 
 
 def java_list(jvm: Any, values: Iterable[Any]) -> Any:
-    """Return a Java ``ArrayList``."""
+    """Return a Java list, which nobody may change; none of its elements is null."""
+    left = list(values)
+    of = static_method(jvm, "java.util.List", "of")  # of ten at most: one call, where each `add` would be one
+    if len(left) <= 10:
+        return of(*left)
     made = java_class(jvm, "java.util.ArrayList")()
-    for value in values:
-        made.add(value)
+    for start in range(0, len(left), 10):
+        made.addAll(of(*left[start : start + 10]))
     return made
 
 

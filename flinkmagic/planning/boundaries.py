@@ -58,7 +58,8 @@ from weakref import WeakSet
 from pyspark import StorageLevel
 
 from flinkmagic.jvm.block_storage import lack_of_room
-from flinkmagic.jvm.java import logical_plan
+from flinkmagic.jvm.contexts import jvm_context
+from flinkmagic.jvm.java import java_list, logical_plan
 from flinkmagic.options import DEFAULT_STORAGE_LEVEL
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES
@@ -288,7 +289,7 @@ class Boundaries:
 
     def _level(self, cuts: JavaObject) -> JavaObject:
         is_open = self._storage_level == DEFAULT_STORAGE_LEVEL
-        on_disk = is_open and cuts.userKeepsRows(self._sc._jsc.sc())
+        on_disk = is_open and cuts.userKeepsRows(jvm_context(self._sc))
         return self._sc._getJavaStorageLevel(getattr(StorageLevel, "DISK_ONLY" if on_disk else self._storage_level))
 
     def _scope(self, name: str, sinks: list[SinkRequest], split: frozenset[int]) -> _Scope:
@@ -502,10 +503,11 @@ class Boundaries:
         known, reread = self._program.lineage.frames, self._program.line.reread
         if reread:
             known = {self._program.lineage.registry.add(df): df for df in reread}
-        for number, df in sorted(known.items()):
-            plan = logical_plan(df)
-            frame = found.setdefault(cuts.frame(plan), _Frame(number, plan, []))
-            frame.dataframes.append(df)
+        numbers, frames = sorted(known), [known[number] for number in sorted(known)]
+        plans = list(map(logical_plan, frames))
+        registered = map(int, str(cuts.frames(java_list(self._sc._jvm, plans))).split())
+        for number, df, plan, frame in zip(numbers, frames, plans, registered, strict=True):
+            found.setdefault(frame, _Frame(number, plan, [])).dataframes.append(df)
         return found
 
     def _name(self, frame: int, dataframes: Sequence[DataFrame]) -> str:

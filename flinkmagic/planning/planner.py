@@ -147,7 +147,7 @@ class _Planner:
         self._boundaries = Boundaries(self._sc, self._clones, program, options)
         self._caches = UserCaches(program, self._forest, self._counts, self._labels, self._handles)
         self._kept: list[KeptStage] = []
-        self._kinds = CLASSES.new_instance(self._sc._gateway, "PlanKinds")
+        self._kinds = CLASSES.shared_instance(self._sc._gateway, "PlanKinds")
         self._read = -1
         self._sinks = 0
 

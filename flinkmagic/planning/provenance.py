@@ -23,6 +23,7 @@ from typing import TypeAlias
 
 from flinkmagic.capturing.lineage import RecordedCall
 from flinkmagic.capturing.program import Program
+from flinkmagic.jvm.java import execution_of
 from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanForest, PlanNode
 
 Calls: TypeAlias = tuple[RecordedCall, ...]
@@ -156,7 +157,7 @@ class Provenance:
 
     def _attributes_of(self, frame: int) -> frozenset[int]:
         if frame not in self._attributes:
-            plan = self._given[frame]._jdf.queryExecution().analyzed()
+            plan = execution_of(self._given[frame]).analyzed()
             self._attributes[frame] = self._forest.attributes(plan)
         return self._attributes[frame]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.capturing.program import Program
 from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError, StreamingFrameError
 from flinkmagic.errors.usage import NotAProgramError
-from flinkmagic.jvm.java import is_connect
+from flinkmagic.jvm.java import execution_of, is_connect
 from flinkmagic.planning.sinks import SinkKind
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _result_requests(program: Program, collected: bool) -> Iterator[SinkRequest]
             name=name,
             kind="result",
             # Not its analysed plan: what spark.sql("INSERT ...") answers would be that command again.
-            logical_plan=frame._jdf.queryExecution().commandExecuted(),
+            logical_plan=execution_of(frame).commandExecuted(),
             snapshot=program.result_session(name),
             frame=number,
             location=calls[-1].location if calls else None,

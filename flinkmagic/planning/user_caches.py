@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.graph.exchange_mode import ChainingStrategy
 from flinkmagic.graph.transformations import CacheTransformation, SourceTransformation
-from flinkmagic.jvm.java import dataset_class, java_class, simple_name
+from flinkmagic.jvm.java import dataset_class, execution_of, java_class, simple_name
 from flinkmagic.planning.partitions import is_adaptive_cache
 from flinkmagic.planning.plan_reader import ADAPTIVE, CACHED_SCAN, NAME_OF_RUN
 from flinkmagic.planning.translation import KeptStage
@@ -166,7 +166,7 @@ def _rows_of(df: DataFrame, manager: JavaObject) -> JavaObject | None:
     if df.is_cached:
         cached = manager.lookupCachedData(df._jdf)
         return cached.get().cachedRepresentation() if cached.isDefined() else None
-    plan = df._jdf.queryExecution().analyzed()
+    plan = execution_of(df).analyzed()
     while simple_name(plan) == "Project":
         plan = plan.child()
     if simple_name(plan) != "LogicalRDD":

@@ -33,7 +33,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from flinkmagic.jvm.block_storage import stored_bytes
-from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.contexts import jvm_context, kept_for_context
+from flinkmagic.jvm.java import execution_of
 from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.durable_store import WRITE_S, DamagedError, DurableEntry, DurableStore
 from flinkmagic.reuse.java_classes import CLASSES
@@ -421,7 +422,7 @@ class DurableRows:
         if jobs is None:
             assert self._sc._jsc is not None
             jobs = self._jobs[tag] = CLASSES.new_instance(self._sc._gateway, "BackgroundJobs", tag)
-            jobs.follow(self._sc._jsc.sc())
+            jobs.follow(jvm_context(self._sc))
         return jobs
 
     # -- which DataFrames have rows --------------------------------------------------------------------
@@ -477,7 +478,7 @@ class DurableRows:
 
     def _noted_as(self, df: DataFrame) -> str | None:
         """Return the key of the note on a DataFrame; None if its query has none."""
-        query = ResultKeys(self._sc).of_answer(df._jdf.queryExecution(), _STORED)
+        query = ResultKeys(self._sc).of_answer(execution_of(df), _STORED)
         return durable_keys(self._sc).of(query) if isinstance(query, ResultKey) else None
 
 

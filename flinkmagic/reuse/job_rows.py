@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 
+from flinkmagic.jvm.contexts import jvm_context
 from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class JobRows:
 
     def _stored(self, batches: JavaObject) -> int:
         rows = batches.id()
-        stored = self._spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        stored = jvm_context(self._spark.sparkContext).getRDDStorageInfo()
         return sum(int(one.numCachedPartitions()) for one in stored if one.id() == rows)
 
     def forget(self, handle: StageHandle) -> None:

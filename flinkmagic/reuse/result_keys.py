@@ -38,7 +38,7 @@ from py4j.protocol import Py4JJavaError
 
 from flinkmagic.functions.purity import impurity
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources
-from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 from flinkmagic.jvm.java import java_list
 from flinkmagic.reuse.code_fingerprint import fingerprint
 from flinkmagic.reuse.java_classes import CLASSES
@@ -156,7 +156,7 @@ class _Known:
 @kept_for_context
 def _known(sc: SparkContext) -> _Known:
     assert sc._jsc is not None
-    CLASSES.new_instance(sc._gateway, "PlanKeys").follow(sc._jsc.sc())
+    CLASSES.new_instance(sc._gateway, "PlanKeys").follow(jvm_context(sc))
     return _Known()
 
 

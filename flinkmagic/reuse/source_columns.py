@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.jvm.block_storage import lack_of_room, memory_for_rows, stored_bytes
 from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.jvm.java import elements
+from flinkmagic.jvm.java import elements, execution_of
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.plan_reader import name_of_run
 from flinkmagic.reuse.result_keys import ResultKeys
@@ -116,7 +116,7 @@ class SourceColumns:
         room : callable
             How many seconds it may cost to keep something of a source, if the query reads no other one (rule 2).
         """
-        execution, sc = df._jdf.queryExecution(), df.sparkSession.sparkContext
+        execution, sc = execution_of(df), df.sparkSession.sparkContext
         leaves = self.rule.sources(execution)
         if leaves is None:
             return None

@@ -25,6 +25,7 @@ from flinkmagic.capturing.writes.writer_calls import (
     WriterCall,
     path_option,
 )
+from flinkmagic.jvm.java import execution_of
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -401,10 +402,10 @@ def is_lazy(value: Any) -> bool:
 
 
 def _is_impure(frames: Sequence[DataFrame]) -> bool:
-    return any(impure_reason(df._jdf.queryExecution().analyzed()) is not None for df in frames)
+    return any(impure_reason(execution_of(df).analyzed()) is not None for df in frames)
 
 
 def reads_of(frames: Sequence[DataFrame]) -> tuple[Source, ...]:
     """Return what DataFrames read, according to their analysed plans."""
-    plans = (df._jdf.queryExecution().analyzed() for df in frames)
+    plans = (execution_of(df).analyzed() for df in frames)
     return tuple(dict.fromkeys(source for plan in plans for source in sources_of(plan)))

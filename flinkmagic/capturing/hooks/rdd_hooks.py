@@ -19,7 +19,7 @@ from flinkmagic.capturing.driver.impurity import functions_of_rdd, impure_functi
 from flinkmagic.capturing.hooks.call_hooks import Entry, LazyCall, watched
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source, Target, rdd_sources, sources_of
-from flinkmagic.jvm.java import simple_name
+from flinkmagic.jvm.java import execution_of, simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -75,7 +75,7 @@ class FrameOfRows(LazyCall):
     def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
         data = argument(args, kwargs, 1, "data")
         if isinstance(result, DataFrame) and not isinstance(data, RDD):
-            leaf = result._jdf.queryExecution().analyzed()
+            leaf = execution_of(result).analyzed()
             if simple_name(leaf) == "LogicalRDD":
                 recorder.calls.local_rows(leaf.rdd().id())
         return super().after(recorder, args, kwargs, result)
@@ -116,7 +116,7 @@ def rdd_effects(values: Sequence[Any], changes: tuple[Target, ...] = ()) -> Effe
             reads.update(dict.fromkeys(rdd_sources(_jvm_rdd(value))))
             unknown = unknown or _impurity_of_rdd(value) is not None
         elif isinstance(value, DataFrame):
-            plan = value._jdf.queryExecution().analyzed()
+            plan = execution_of(value).analyzed()
             reads.update(dict.fromkeys(sources_of(plan)))
             unknown = unknown or impure_reason(plan) is not None
         elif callable(value):

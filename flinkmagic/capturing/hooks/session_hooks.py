@@ -20,6 +20,7 @@ from flinkmagic.capturing.sql.cached_data import (
 )
 from flinkmagic.capturing.writes.pending import Cause, Effects
 from flinkmagic.capturing.writes.targets import Source
+from flinkmagic.jvm.java import execution_of
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -99,7 +100,7 @@ def _is_running(captured: CapturedSession, stopped: Any) -> bool:
 
 
 def _unpersist(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:
-    return cache_effects(captured, args[0]._jdf.queryExecution().analyzed())
+    return cache_effects(captured, execution_of(args[0]).analyzed())
 
 
 def _uncached_table(captured: CapturedSession, args: Args, kwargs: Kwargs) -> Effects:

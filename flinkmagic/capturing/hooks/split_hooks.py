@@ -17,6 +17,7 @@ from flinkmagic.capturing.call_arguments import Args, Kwargs
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks.call_hooks import LazyCall
 from flinkmagic.capturing.lineage import Selected
+from flinkmagic.jvm.java import execution_of
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -55,7 +56,7 @@ def persisted(df: DataFrame) -> tuple[DataFrame, DataFrame]:
     jvm = df.sparkSession._jvm
     assert jvm is not None
     weak = jvm.java.lang.ref.WeakReference
-    _persisted.append((weak(shared._jdf.queryExecution().analyzed()), kept))
+    _persisted.append((weak(execution_of(shared).analyzed()), kept))
     return shared, kept
 
 

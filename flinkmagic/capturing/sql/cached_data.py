@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 
 from flinkmagic.capturing.driver.capture_reader import cached_relations, leaves_of, lineage_holds
 from flinkmagic.capturing.writes.pending import Cause, Effects
-from flinkmagic.jvm.java import query_execution, session_state
+from flinkmagic.jvm.java import execution_of, query_execution, session_state
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.writes.captured_session import CapturedSession
@@ -34,7 +34,7 @@ def cache_effects(captured: CapturedSession, jplan: Any = None) -> Effects:
         return _NOTHING
     let_go = None if jplan is None else _kept_below(captured, jplan)
     for write in captured.pending.writes:
-        used = _kept_below(captured, write.df._jdf.queryExecution().analyzed())
+        used = _kept_below(captured, execution_of(write.df).analyzed())
         if used if let_go is None else used & let_go:
             return _LETS_GO
     return _NOTHING
@@ -45,7 +45,7 @@ def table_cache_effects(captured: CapturedSession, name: str) -> Effects:
     if captured.spark._jsparkSession.sharedState().cacheManager().isEmpty():
         return _NOTHING
     try:
-        plan = captured.spark.table(name)._jdf.queryExecution().analyzed()
+        plan = execution_of(captured.spark.table(name)).analyzed()
     except PySparkException:  # there is none: nothing is released, and Spark may be about to say so
         return _NOTHING
     return cache_effects(captured, plan)
@@ -64,7 +64,7 @@ def rdd_cache_effects(captured: CapturedSession, rdd: Any) -> Effects:
         return _NOTHING
     number = rdd.id()
     for write in captured.pending.writes:
-        for leaf in leaves_of(write.df._jdf.queryExecution().analyzed()):
+        for leaf in leaves_of(execution_of(write.df).analyzed()):
             if leaf.kind in ("LogicalRDD", "ExternalRDD") and lineage_holds(leaf.jvm_leaf().rdd(), number):
                 return _LETS_GO
     return _NOTHING

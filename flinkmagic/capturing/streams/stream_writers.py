@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from flinkmagic.capturing.writes.writer_calls import StandIn, writer_field
-from flinkmagic.jvm.java import java_array, java_class
+from flinkmagic.jvm.java import execution_of, java_array, java_class
 
 _STATIC_OR_FINAL = 0x0008 | 0x0010
 """``java.lang.reflect.Modifier``."""
@@ -42,7 +42,7 @@ def check_operations(jvm: Any, df: Any, jwrite: Any) -> None:
     conf = df._jdf.sparkSession().sessionState().conf()
     if conf.isUnsupportedOperationCheckEnabled():
         checker = java_class(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
-        checker.checkForStreaming(df._jdf.queryExecution().analyzed(), writer_field(jwrite, "outputMode"))
+        checker.checkForStreaming(execution_of(df).analyzed(), writer_field(jwrite, "outputMode"))
 
 
 def copied(jvm: Any, df: Any, jwrite: Any) -> Any:

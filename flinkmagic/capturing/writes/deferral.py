@@ -41,7 +41,7 @@ from flinkmagic.errors.capturing import (
 )
 from flinkmagic.errors.streaming import BatchWriteInStreamError
 from flinkmagic.free_names import free_name
-from flinkmagic.jvm.java import simple_name
+from flinkmagic.jvm.java import execution_of, simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.frames import FrameRegistry
@@ -224,7 +224,7 @@ class Deferral:
 
     def _deferred(self, df: Any, command: Any, facts: WriteFacts, text: str, location: SourceLocation) -> DeferredWrite:
         """Return the write, once all is checked that can be."""
-        analysed = df._jdf.queryExecution().analyzed()
+        analysed = execution_of(df).analyzed()
         session = self._session.snapshot(df.sparkSession)
         sources = sources_of(analysed)
         impure = functions_of(analysed).impure()
@@ -277,7 +277,7 @@ class Deferral:
 
     def _run_now(self, df: Any, call: WriterCall, facts: WriteFacts | None, text: str) -> None:
         if self._pending:
-            sources = sources_of(df._jdf.queryExecution().analyzed())
+            sources = sources_of(execution_of(df).analyzed())
             changes = self._changes(call) if facts is None else (facts.target,)
             self._session.settle(Effects(sources, changes or (), changes is None, fresh=False))
         self._ran += 1

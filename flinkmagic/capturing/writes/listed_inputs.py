@@ -22,12 +22,12 @@ from flinkmagic.capturing.driver.java_classes import CLASSES
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite
 from flinkmagic.capturing.writes.targets import Source, resolve_uri, sources_of_leaf
 from flinkmagic.errors.capturing import InputChangedError, InputChangedWarning
-from flinkmagic.jvm.java import query_execution, session_state
+from flinkmagic.jvm.java import execution_of, query_execution, session_state
 
 
 def pruned_sources(df: Any) -> tuple[Source, ...] | None:
     """Return what a DataFrame's query reads, file by file if its files are listed; None if that cannot be told."""
-    spark, analysed = df.sparkSession, df._jdf.queryExecution().analyzed()
+    spark, analysed = df.sparkSession, execution_of(df).analyzed()
     # Planned separately: when first used, the DataFrame itself is planned with what Spark's cache holds then.
     query = query_execution(spark._jvm, session_state(spark), analysed)
     places = as_json(CLASSES.shared_instance(SparkContext._gateway, "PrunedReads").places(query))
@@ -56,7 +56,7 @@ def check_inputs(writes: Iterable[DeferredWrite]) -> None:
             continue
         reader = reader or CLASSES.new_instance(SparkContext._gateway, "ListedInputs")
         conf = session_state(write.df.sparkSession).newHadoopConf()
-        plan = write.df._jdf.queryExecution().analyzed()
+        plan = execution_of(write.df).analyzed()
         changed = as_json(reader.changed(plan, conf))
         for file in changed and _that_are_read(write, changed):
             if file["modified"] is None or file["modified"] >= write.taken_at_ms:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.session_queries import query_over_plan, run_as_query
-from flinkmagic.jvm.java import dataset_class, option
+from flinkmagic.jvm.java import dataset_class, execution_of, option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ class FinishedQuery:
         self._df = df
         self._spark: Any = df.sparkSession
         self._sc = self._spark.sparkContext
-        self._query = df._jdf.queryExecution().commandExecuted()
+        self._query = execution_of(df).commandExecuted()
         self._plan = handle.make()
         self._execution = query_over_plan(self._sc, self._spark._jsparkSession, self._query, self._plan)
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
-from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 from flinkmagic.jvm.driver_classes import java_source
 from flinkmagic.jvm.java import java_array, scala_object, scala_seq, static_method, texts
 
@@ -53,7 +53,7 @@ def end_python_workers(sc: SparkContext, tag: str, is_over: Callable[[], bool]) 
     Nothing is left to do on a cluster, see `PythonWorkerWatch`, or if the session is gone.
     """
     try:
-        if not sc._jsc.sc().isLocal():
+        if not jvm_context(sc).isLocal():
             return
         workers: Any = CLASSES.new_instance(sc._gateway, "PythonWorkers", tag, False)
     except (Py4JError, OSError, AttributeError) as gone:
@@ -100,7 +100,7 @@ class PythonWorkerWatch:
         """
         try:
             with self._lock:
-                if not self._is_refused and not sc._jsc.sc().isLocal():
+                if not self._is_refused and not jvm_context(sc).isLocal():
                     self._settle(sc)
                     self._ask(sc, enter)
         except Exception as refused:  # noqa: BLE001 - no stage may fail for it, and PySpark has errors beside py4j's
@@ -120,13 +120,13 @@ class PythonWorkerWatch:
         for job in last.jobIds():
             info = sc.statusTracker().getJobInfo(job)
             for stage in info.stageIds if info is not None else ():
-                self._missed -= set(texts(sc._jsc.sc().statusStore().executorSummary(stage, 0).keySet()))
+                self._missed -= set(texts(jvm_context(sc).statusStore().executorSummary(stage, 0).keySet()))
         for executor in self._missed:
             self._asked.pop(executor, None)
 
     def _ask(self, sc: SparkContext, enter: Callable[[str, str], None]) -> None:
         now = time.monotonic()
-        executors = texts(sc._jsc.sc().getExecutorIds())
+        executors = texts(jvm_context(sc).getExecutorIds())
         missing = [one for one in executors if now - self._asked.get(one, -math.inf) >= IDLE_S / 2]
         if missing and self._last is None:
             self._asked |= dict.fromkeys(missing, now)
@@ -140,11 +140,11 @@ def _submit(sc: SparkContext, executors: list[str]) -> JavaObject:
     jvm: Any = sc._jvm
     partitions = jvm.java.util.ArrayList()
     for executor in executors:
-        host = str(sc._jsc.sc().statusStore().executorSummary(executor).hostPort()).rpartition(":")[0]
+        host = str(jvm_context(sc).statusStore().executorSummary(executor).hostPort()).rpartition(":")[0]
         # The form in which Spark writes a preference for one executor (`ExecutorCacheTaskLocation`).
         partitions.add(jvm.scala.Tuple2(executor, scala_seq(jvm, [f"executor_{host}_{executor}"])))
     anything = scala_object(jvm, "scala.reflect.ClassTag").apply(jvm.java.lang.Class.forName("java.lang.Object"))
-    rdd = sc._jsc.sc().makeRDD(scala_seq(jvm, partitions), anything)
+    rdd = jvm_context(sc).makeRDD(scala_seq(jvm, partitions), anything)
     started = rdd.mapPartitionsWithEvaluator(_evaluator(sc), anything)
     return started.toJavaRDD().countAsync()
 
@@ -155,7 +155,7 @@ def _evaluator(sc: SparkContext) -> JavaObject:
     no_comments = static_method(jvm, "org.apache.spark.api.python.PythonUtils", "toScalaMap")(jvm.java.util.HashMap())
     code = jvm.org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment(_source(), no_comments)
     metric = static_method(jvm, "org.apache.spark.sql.execution.metric.SQLMetrics", "createMetric")(
-        sc._jsc.sc(), "duration"
+        jvm_context(sc), "duration"
     )
     references = java_array(jvm, TAGS, str(IDLE_S * 1000))
     factory = jvm.java.lang.Class.forName("org.apache.spark.sql.execution.WholeStageCodegenEvaluatorFactory")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.errors.deployment import PinnedThreadsRequiredError
+from flinkmagic.jvm.contexts import jvm_context
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -64,7 +65,7 @@ class JobProperties:
         session: JavaObject | None = None,
     ) -> None:
         self._properties: Any = CLASSES.new_instance(sc._gateway, "JobProperties")
-        self._properties.inherit(sc._jsc.sc(), group, pool if is_fair(sc) else None, is_callers)
+        self._properties.inherit(jvm_context(sc), group, pool if is_fair(sc) else None, is_callers)
         if session is not None:
             self._properties.tagAs(session)
 
@@ -79,4 +80,4 @@ class JobProperties:
 
 def cancel_jobs(sc: SparkContext, tag: str) -> None:
     """Cancel the active Spark jobs under a tag, and no others."""
-    sc._jsc.sc().cancelJobsWithTag(tag)
+    jvm_context(sc).cancelJobsWithTag(tag)

@@ -25,6 +25,7 @@ from flinkmagic.deployment.stages.session_queries import run_as_query, session_q
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
+from flinkmagic.jvm.contexts import jvm_context
 from flinkmagic.jvm.java import items, java_class, static_method
 from flinkmagic.planning.adaptive_stages import AS_PLANNED, StageAdaptation
 from flinkmagic.planning.stage_handles import QueryStageHandle, StageHandle
@@ -101,7 +102,7 @@ class StageRunner:
         self._count_rows = count_rows
         self._map_outputs = MapOutputs(sc)
         self._watch = PythonWorkerWatch.of(sc)
-        self._jsc = sc._jsc.sc()
+        self._jsc = jvm_context(sc)
 
     def run(self, stage: StageRun) -> StageOutcome:
         """Run a stage to its end on the calling thread, which must run nothing else meanwhile."""
@@ -336,7 +337,7 @@ def _free_slots(sc: SparkContext) -> int:
     the running and waiting tasks of other jobs, the user's own among them. Our slot pool knows only the tasks of our
     jobs; so the region's own thread counts Spark's just before it submits. Seen on 4.3.0.
     """
-    context = sc._jsc.sc()
+    context = jvm_context(sc)
     total = int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
     pool = context.taskScheduler().rootPool()
     # It lists the sets of tasks that are still to be launched, and counts those that run of all sets.

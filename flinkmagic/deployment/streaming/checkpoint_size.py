@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
+from flinkmagic.jvm.contexts import jvm_context
 from flinkmagic.jvm.java import is_gone
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class CheckpointSize:
         begun, found = time.monotonic(), None
         try:
             sc = self._spark.sparkContext
-            found = int(CLASSES.shared_instance(sc._gateway, "QueryWatch").bytes(folder, sc._jsc.sc()))
+            found = int(CLASSES.shared_instance(sc._gateway, "QueryWatch").bytes(folder, jvm_context(sc)))
         except (Py4JError, OSError) as error:  # Spark removes files meanwhile, and the folder of a job that is over
             if not is_gone(self._spark):
                 _LOG.info("The files of the checkpoint %s could not be counted: %s", folder, error)

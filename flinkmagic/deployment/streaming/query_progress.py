@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.streaming.checkpoint_size import CheckpointSize
+from flinkmagic.jvm.contexts import jvm_context
 from flinkmagic.jvm.java import is_gone
 
 if TYPE_CHECKING:
@@ -237,7 +238,7 @@ class QueryProgress:
         sc = self._spark.sparkContext
         try:
             watch = CLASSES.shared_instance(sc._gateway, "QueryWatch")
-            tasks, measures, *told = str(watch.seen(self._query, sc._jsc.sc(), self._from)).split(_SEPARATOR)
+            tasks, measures, *told = str(watch.seen(self._query, jvm_context(sc), self._from)).split(_SEPARATOR)
             if self._about == ("", ""):
                 trigger, checkpoint = str(watch.about(self._query)).split(_SEPARATOR)
                 self._about = (trigger, checkpoint)

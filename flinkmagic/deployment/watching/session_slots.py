@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.watching.task_events import ExecutorAdded, ExecutorRemoved
+from flinkmagic.jvm.contexts import jvm_context
 from flinkmagic.jvm.java import items
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class SessionSlots:
 
     def refresh(self) -> None:
         """Read the slots again: no events arrive while no job runs."""
-        summaries = items(self._sc._jsc.sc().statusStore().executorList(True))
+        summaries = items(jvm_context(self._sc).statusStore().executorList(True))
         self._of = {summary.id(): int(summary.maxTasks()) for summary in summaries}
 
     @property
@@ -42,7 +43,7 @@ class SessionSlots:
     def is_active(self, executor: str) -> bool:
         """Return whether Spark still has an executor, by its status store; False also if Spark is gone."""
         try:
-            return bool(self._sc._jsc.sc().statusStore().executorSummary(executor).isActive())
+            return bool(jvm_context(self._sc).statusStore().executorSummary(executor).isActive())
         except (Py4JError, OSError, AttributeError):
             return False
 

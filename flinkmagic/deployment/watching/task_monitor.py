@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.stage_runner import EARLY
 from flinkmagic.deployment.watching.task_events import ApplicationEnded, ContextStoppedError, TaskEvent, parse_lines
+from flinkmagic.jvm.contexts import jvm_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -55,7 +56,7 @@ class TaskMonitor:
 
     def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
         """Start to listen. `on_loss` is called once if the session goes away."""
-        self._listener.listenTo(self._sc._jsc.sc())
+        self._listener.listenTo(jvm_context(self._sc))
         self._thread = threading.Thread(
             target=self._run, args=(on_events, on_loss), name="flinkmagic-task-monitor", daemon=True
         )
@@ -81,7 +82,7 @@ class TaskMonitor:
         self._stopping.set()
         try:
             self._listener.wake()
-            self._sc._jsc.sc().removeSparkListener(self._listener)
+            jvm_context(self._sc).removeSparkListener(self._listener)
         except (Py4JError, OSError, AttributeError) as gone:
             _LOG.debug("the session was stopped before its task monitor: %s", gone)
         if self._thread is not None and self._thread is not threading.current_thread():

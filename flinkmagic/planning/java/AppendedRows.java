@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Set;
 
 import flinkmagic.jvm.Reflect;
@@ -78,7 +79,7 @@ public class AppendedRows {
      * @param states by result that is there, the digests of the files that it and those before it hold, by index
      * @param added by index what the files' digest was, and the paths of those that were added; null if there are none
      */
-    public void know(Object result, ArrayList states, IdentityHashMap added) {
+    public void know(Object result, List states, IdentityHashMap added) {
         formers.put(result, new Former(states, added));
     }
 
@@ -111,13 +112,13 @@ public class AppendedRows {
 
     /** What is there of a result. */
     static class Former {
-        final ArrayList states;
+        final List states;
         final IdentityHashMap added;
         boolean isDecided = false;
         boolean isNotable = false;
         String reason;
 
-        Former(ArrayList states, IdentityHashMap added) {
+        Former(List states, IdentityHashMap added) {
             this.states = states;
             this.added = added;
         }

@@ -4,6 +4,7 @@ import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.TreeSet;
 
 import org.apache.spark.SparkContext;
@@ -69,6 +70,15 @@ public class LogicalCuts {
             }
         }
         return false;
+    }
+
+    /** The same for some plans; their numbers in order, with blanks between them. */
+    public String frames(List plans) {
+        StringBuilder numbers = new StringBuilder();
+        for (Object plan : plans) {
+            numbers.append(frame((LogicalPlan) plan)).append(' ');
+        }
+        return numbers.toString();
     }
 
     /** Registers a DataFrame's analysed plan; returns its number, an earlier one's if the plan is the same. */

@@ -2,6 +2,7 @@ package flinkmagic.planning;
 
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Set;
 
 import org.apache.spark.Dependency;
@@ -50,7 +51,7 @@ public class PlanRebuilder {
     private final IdentityHashMap<SparkPlan, SparkPlan> pipelined = new IdentityHashMap<SparkPlan, SparkPlan>();
     private final IdentityHashMap<SparkPlan, SparkPlan> writes = new IdentityHashMap<SparkPlan, SparkPlan>();
     private final IdentityHashMap<SparkPlan, SparkPlan> together = new IdentityHashMap<SparkPlan, SparkPlan>();
-    private final IdentityHashMap<SparkPlan, ArrayList> earlier = new IdentityHashMap<SparkPlan, ArrayList>();
+    private final IdentityHashMap<SparkPlan, List> earlier = new IdentityHashMap<SparkPlan, List>();
     private final IdentityHashMap<SparkPlan, MapOutputStatistics> earlierSizes = new IdentityHashMap<SparkPlan, MapOutputStatistics>();
     private final IdentityHashMap<CachedRDDBuilder, Object[]> formerRows = new IdentityHashMap<CachedRDDBuilder, Object[]>();
     private final IdentityHashMap<SparkPlan, Set> added = new IdentityHashMap<SparkPlan, Set>();
@@ -85,7 +86,7 @@ public class PlanRebuilder {
      * @param exchanges as they ran, in order
      * @param sizes what each of them wrote
      */
-    public synchronized void follow(SparkPlan plan, ArrayList<Exchange> exchanges, ArrayList<MapOutputStatistics> sizes) {
+    public synchronized void follow(SparkPlan plan, List<Exchange> exchanges, List<MapOutputStatistics> sizes) {
         MapOutputStatistics all = (MapOutputStatistics) sizes.get(0);
         for (int i = 1; i < sizes.size(); i++) {
             all = AppendedShuffles.together(all, (MapOutputStatistics) sizes.get(i));
@@ -503,7 +504,7 @@ public class PlanRebuilder {
         if (first == null) {
             return null;
         }
-        ArrayList<Exchange> parts = new ArrayList<Exchange>((ArrayList) earlier.get(first));
+        ArrayList<Exchange> parts = new ArrayList<Exchange>((List) earlier.get(first));
         parts.add(exchange(first));
         Integer left = (Integer) since.get(child);
         return left == null ? parts : new ArrayList<Exchange>(parts.subList(left.intValue(), parts.size()));

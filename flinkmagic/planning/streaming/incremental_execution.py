@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.writes.writer_calls import writer_field
 from flinkmagic.errors.streaming import StreamingVersionError
-from flinkmagic.jvm.java import java_class, java_words, option, scala_object, static_method
+from flinkmagic.jvm.java import execution_of, java_class, java_words, option, scala_object, static_method
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -45,7 +45,7 @@ def unstarted_plan(stream: DeferredStream, session: JavaObject) -> JavaObject:
         run_id = static_method(jvm, "java.util.UUID", "randomUUID")()
         given = [
             session,
-            stream.df._jdf.queryExecution().analyzed(),
+            execution_of(stream.df).analyzed(),
             writer_field(stream.writer, "outputMode"),
             "<unknown>",
             run_id,

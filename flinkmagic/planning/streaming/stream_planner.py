@@ -13,7 +13,7 @@ from flinkmagic.errors.streaming import NoStreamError
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode, StreamExchangeMode
 from flinkmagic.graph.transformations import SinkTransformation
-from flinkmagic.jvm.java import items, simple_name
+from flinkmagic.jvm.java import execution_of, items, simple_name
 from flinkmagic.planning.clones import SHUFFLE_PARTITIONS, SessionClones
 from flinkmagic.planning.operator_labels import OperatorLabels, location_facts
 from flinkmagic.planning.operator_marks import apply_marks
@@ -101,7 +101,7 @@ class _StreamPlanner:
     def sink(self, index: int, stream: DeferredStream) -> SinkTransformation:
         """Make the transformations of one query."""
         clone = self._clones.of(stream.session)
-        self._counts.note_sources(stream.df._jdf.queryExecution().analyzed())
+        self._counts.note_sources(execution_of(stream.df).analyzed())
         # Each query runs by itself: equal exchanges of two are not one.
         root = self._forest.read(unstarted_plan(stream, clone.session), str(index))
         self._provenance.assign(root, stream.frame)

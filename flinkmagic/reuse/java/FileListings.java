@@ -11,6 +11,7 @@ import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.IdentityHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
@@ -143,7 +144,7 @@ public class FileListings {
     }
 
     /** How many files were added, by all that `added` returned. */
-    public int count(ArrayList<IdentityHashMap> found) {
+    public int count(List<IdentityHashMap> found) {
         HashSet<String> all = new HashSet<String>();
         for (IdentityHashMap added : found) {
             for (Object each : added.values()) {

@@ -26,6 +26,7 @@ from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import not_known
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.java import execution_of
 from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
@@ -162,7 +163,7 @@ def asked(call: ActionCall, durable: DurableStore | None = None) -> AskedAnswer 
     if text is None:
         return None
     keys = ResultKeys(call.df.sparkSession.sparkContext)
-    rows = keys.of_answer(call.df._jdf.queryExecution(), call.method, text, *_shaped_by(call.method))
+    rows = keys.of_answer(execution_of(call.df), call.method, text, *_shaped_by(call.method))
     if isinstance(rows, NoKey):
         _LOG.debug("the answer of %s has no key: %s", call.text, rows.reason)
         return None

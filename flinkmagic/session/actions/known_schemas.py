@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from flinkmagic.capturing.writes.writer_calls import declared_field, writer_field
+from flinkmagic.jvm.java import execution_of
 from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.durable_store import DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKeys
@@ -113,7 +114,7 @@ def _made_with(call: ReadCall, former: KnownSchema) -> DataFrame | None:
     try:
         with _schema_given(call, former.schema):
             df = call.run_plainly()
-        key = ResultKeys(df.sparkSession.sparkContext).of_read(df._jdf.queryExecution())
+        key = ResultKeys(df.sparkSession.sparkContext).of_read(execution_of(df))
     except (Py4JError, PySparkException) as error:  # files are gone, for example: the plain call's error says so
         _LOG.debug("a known schema is of no use: %s", error)
         return None
@@ -143,7 +144,7 @@ def _schema_of(df: DataFrame, began: float) -> KnownSchema | None:
     """
     try:
         keys = ResultKeys(df.sparkSession.sparkContext)
-        key = keys.of_read(df._jdf.queryExecution())
+        key = keys.of_read(execution_of(df))
         if isinstance(key, NoKey) or not key.files or keys.changed_file(key.files):
             return None
         return KnownSchema(df.schema, key.digest, key.is_durable and keys.settled(key, began))

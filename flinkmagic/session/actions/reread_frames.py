@@ -26,7 +26,7 @@ from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import ReadBefore
 from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED, other_file
 from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.jvm.java import logical_plan
+from flinkmagic.jvm.java import java_list, logical_plan
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import RetainedResults, retained_results
@@ -170,14 +170,14 @@ class RereadFrames:
                 if rows is not None:
                     # Of two counts one was taken behind a filter of that action's.
                     self._rows[one] = max(rows, self._rows.get(one, 0))
-        self._count_by_others([one for one in read if one not in self._rows])
+        self._count_by_others([one for one in read if one not in self._rows], df.sparkSession.sparkContext._jvm)
 
-    def _count_by_others(self, uncounted: Sequence[DataFrame]) -> None:
+    def _count_by_others(self, uncounted: Sequence[DataFrame], jvm: Any) -> None:
         """Note how many rows those of some DataFrames have that are made, row by row, from one that was counted."""
         counted = list(self._rows)[-_MOST:]
         if not counted or not uncounted:
             return
-        plans = [list(map(logical_plan, some)) for some in (uncounted, counted)]
+        plans = [java_list(jvm, map(logical_plan, some)) for some in (uncounted, counted)]
         for one, place in zip(uncounted, map(int, self._parts(counted[0]).sameRows(*plans).split()), strict=True):
             if place >= 0:
                 self._rows[one] = self._rows[counted[place]]

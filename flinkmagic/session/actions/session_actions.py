@@ -44,6 +44,7 @@ from flinkmagic.errors.actions import (
 )
 from flinkmagic.errors.base import add_note, is_from_signal
 from flinkmagic.errors.capturing import NotDeployedError
+from flinkmagic.jvm.java import execution_of
 from flinkmagic.options import JobOptions
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.durable_rows import durable_rows
@@ -163,18 +164,18 @@ class SessionActions:
         if call.df.isStreaming:
             return STREAMING
         df = kind.query(call)
-        if is_observed(df.sparkSession.sparkContext, df._jdf.queryExecution().analyzed()):
+        if is_observed(df.sparkSession.sparkContext, execution_of(df).analyzed()):
             return OBSERVED
         if self._listener is not None:
             self._listener.action_began(call)
         stages: Any = CLASSES.shared_instance(df.sparkSession.sparkContext._gateway, "SingleStages")
-        if stages.asksForMergedPartitions(df._jdf.queryExecution()):
+        if stages.asksForMergedPartitions(execution_of(df)):
             return str(PartitionsAskedError())
-        if not kind.has_effects and stages.takesFirstRows(df._jdf.queryExecution()):
+        if not kind.has_effects and stages.takesFirstRows(execution_of(df)):
             return ONE_STAGE
         if self._options.retain == "session":
             texts.of(df)
-        if not texts.pay_alone and stages.surely(df._jdf.queryExecution()):
+        if not texts.pay_alone and stages.surely(execution_of(df)):
             return ONE_STAGE
         graph = self._compiled(call, df, texts)
         return ONE_STAGE if graph.is_single_stage and not texts.are_columns else graph

@@ -19,6 +19,7 @@ from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import LineQuery
 from flinkmagic.errors.actions import PartitionsAskedError, not_kept
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.jvm.java import execution_of
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.session.actions.action_graph import LineGraph
@@ -58,7 +59,7 @@ class SessionWrite:
         """Compile the write, and run it."""
         program, keeps = self._program, self._options.retain == "session"
         stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
-        if stages.asksForMergedPartitions(program.writes[-1].df._jdf.queryExecution()):
+        if stages.asksForMergedPartitions(execution_of(program.writes[-1].df)):
             raise PartitionsAskedError
         if keeps and len(program.writes) == 1 and not spanning(program).lineage.selections:
             self._reread.leave_to_spark(program.spark)

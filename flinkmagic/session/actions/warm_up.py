@@ -22,7 +22,7 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.deployment import java_classes as of_deployment
 from flinkmagic.errors.deployment import DriverClassesRefusedError
-from flinkmagic.jvm.contexts import kept_for_context
+from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
@@ -120,7 +120,7 @@ def _rehearse(spark: SparkSession, before: Sequence[threading.Thread]) -> None:
     sc = spark.sparkContext
     try:
         is_late = KeepingBudget.of(sc).plain or sc.statusTracker().getActiveJobsIds()  # somebody may wait by now
-        if is_late or not sc._jsc.sc().isLocal():
+        if is_late or not jvm_context(sc).isLocal():
             return
         rows = spark.range(0, 2, 1, 2).groupBy("id").count()
         line = SourceLocation("flinkmagic", "", 1, _REHEARSAL)

@@ -35,7 +35,7 @@ from flinkmagic.display import GraphView, mime_bundle, to_svg
 from flinkmagic.display.palette import JOB_GLYPHS
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.iterations import IterationArgumentsError, IterationCancelledError, SuperstepFailedError
-from flinkmagic.jvm.java import dataset_class
+from flinkmagic.jvm.java import dataset_class, execution_of
 from flinkmagic.options import BATCH, NO_RETENTION
 from flinkmagic.planning.clones import KeptClones, SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
@@ -332,7 +332,7 @@ class Iteration:
         spark = df.sparkSession
         clone = SessionClones(spark, self._options, self._clones).of(None)
         of_rows = dataset_class(spark._jvm).ofRows
-        return DataFrame(of_rows(clone.session, df._jdf.queryExecution().analyzed()), spark).limit(2).collect()
+        return DataFrame(of_rows(clone.session, execution_of(df).analyzed()), spark).limit(2).collect()
 
 
 def _takes_number(step: Callable[..., Any]) -> bool:
@@ -349,7 +349,7 @@ def _settle(recorder: Recorder | None, df: DataFrame) -> None:
     if recorder is not None:
         recorder.calls.use([df])
         if recorder.pending:
-            impure = impure_reason(df._jdf.queryExecution().analyzed()) is not None
+            impure = impure_reason(execution_of(df).analyzed()) is not None
             recorder.settle(Effects(reads_of([df]), unknown=impure, fresh=False))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flinkmagic.jvm.java import items, simple_name
+from flinkmagic.jvm.contexts import jvm_context
+from flinkmagic.jvm.java import execution_of, items, simple_name
 from flinkmagic.options import DEFAULT_STORAGE_LEVEL, JobOptions
 from flinkmagic.planning.run_origin import RunOrigin
 from flinkmagic.planning.user_caches import dataset_id_of
@@ -54,7 +55,7 @@ def _result_level(sc: SparkContext, options: JobOptions) -> str:
     """Choose a level with a second copy if executors may be lost: the superstep before the last has no lineage."""
     if options.storage_level != DEFAULT_STORAGE_LEVEL:
         return options.storage_level
-    return "" if sc._jsc.sc().isLocal() else "MEMORY_AND_DISK_2"
+    return "" if jvm_context(sc).isLocal() else "MEMORY_AND_DISK_2"
 
 
 _held: list[tuple[JavaObject, list[SuperstepRows]]] = []
@@ -93,7 +94,7 @@ class SuperstepRows:
         return self._builder().cachedColumnBuffers()
 
     def _builder(self) -> Any:
-        leaves = items(self.frame._jdf.queryExecution().withCachedData().collectLeaves())
+        leaves = items(execution_of(self.frame).withCachedData().collectLeaves())
         [relation] = [leaf for leaf in leaves if simple_name(leaf) == "InMemoryRelation"]
         return relation.cacheBuilder()
 
@@ -104,7 +105,7 @@ def hold(result: DataFrame, rows: list[SuperstepRows]) -> None:
     jvm = result.sparkSession._jvm
     assert jvm is not None
     weak = jvm.java.lang.ref.WeakReference
-    _held.append((weak(result._jdf.queryExecution().analyzed()), rows))
+    _held.append((weak(execution_of(result).analyzed()), rows))
 
 
 def release_unused() -> None:

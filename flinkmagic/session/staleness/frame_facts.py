@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from flinkmagic.capturing.driver.capture_reader import hadoop_settings
 from flinkmagic.capturing.session_snapshot import SessionSnapshot, read_conf
 from flinkmagic.capturing.writes.targets import resolve_uri
-from flinkmagic.jvm.java import is_gone
+from flinkmagic.jvm.java import execution_of, is_gone
 from flinkmagic.reuse.result_keys import ListedFiles, QueryFacts, ResultKeys, relevant_settings
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class FrameFacts:
         try:
             if self._keys is None:
                 self._keys = ResultKeys(sc)
-            return self._keys.of_query(df._jdf.queryExecution().analyzed())
+            return self._keys.of_query(execution_of(df).analyzed())
         except (Py4JError, OSError):
             if not is_gone(df.sparkSession):
                 raise
