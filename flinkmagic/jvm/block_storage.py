@@ -38,14 +38,12 @@ def lack_of_room(sc: SparkContext) -> str:
 
 def stored_bytes(sc: SparkContext, rdd: int) -> int:
     """Return how many bytes of a persisted RDD Spark has, in memory and on disk, by its number."""
-    assert sc._jsc is not None
     stored = (info for info in jvm_context(sc).getRDDStorageInfo() if info.id() == rdd)
     return sum(int(info.memSize()) + int(info.diskSize()) for info in stored)
 
 
 def memory_for_rows(sc: SparkContext) -> tuple[int, int]:
     """Return how many bytes of memory Spark has for rows, over all executors, and how many of them are free."""
-    assert sc._jsc is not None
     executors = texts(jvm_context(sc).getExecutorMemoryStatus().values())
     pairs = [one.strip("()").split(",") for one in executors]
     return sum(int(most) for most, _ in pairs), sum(int(free) for _, free in pairs)
@@ -62,7 +60,6 @@ def free_disk(sc: SparkContext) -> int | None:
 @kept_for_context
 def _directories(sc: SparkContext) -> tuple[str, ...]:
     """Return where blocks are kept; these folders stay the same as long as a context lives."""
-    assert sc._jsc is not None
     return tuple(
         static_method(sc._jvm, "org.apache.spark.util.Utils", "getConfiguredLocalDirs")(jvm_context(sc).conf())
     )

@@ -32,8 +32,19 @@ def kept_for_context(make: Callable[[SparkContext], Kept]) -> Callable[[SparkCon
     return kept
 
 
-@kept_for_context
 def jvm_context(sc: SparkContext) -> Any:
-    """Return the JVM's own ``SparkContext``."""
-    assert sc._jsc is not None
+    """Return the JVM's own ``SparkContext``.
+
+    Raises
+    ------
+    AttributeError
+        If PySpark has stopped the context, which has none any more.
+    """
+    if sc._jsc is None:
+        raise AttributeError("the SparkContext is stopped")
+    return _jvm_context(sc)
+
+
+@kept_for_context
+def _jvm_context(sc: SparkContext) -> Any:
     return sc._jsc.sc()

@@ -420,7 +420,6 @@ class DurableRows:
     def _background_jobs(self, tag: str) -> Any:
         jobs = self._jobs.get(tag)
         if jobs is None:
-            assert self._sc._jsc is not None
             jobs = self._jobs[tag] = CLASSES.new_instance(self._sc._gateway, "BackgroundJobs", tag)
             jobs.follow(jvm_context(self._sc))
         return jobs

@@ -155,7 +155,6 @@ class _Known:
 
 @kept_for_context
 def _known(sc: SparkContext) -> _Known:
-    assert sc._jsc is not None
     CLASSES.new_instance(sc._gateway, "PlanKeys").follow(jvm_context(sc))
     return _Known()
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import weakref
+from types import SimpleNamespace
 
-from flinkmagic.jvm.contexts import kept_for_context
+import pytest
+
+from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 
 
 class Context:
@@ -38,3 +41,12 @@ def test_what_refers_to_its_context_keeps_it_no_longer():
     del context
     gc.collect()
     assert gone() is None
+
+
+def test_the_jvm_is_asked_for_its_context_once_and_a_stopped_one_has_none():
+    asked = []
+    sc = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: asked.append(None) or "the JVM's"))
+    assert [jvm_context(sc), jvm_context(sc), len(asked)] == ["the JVM's", "the JVM's", 1]
+    sc._jsc = None
+    with pytest.raises(AttributeError, match="stopped"):
+        jvm_context(sc)
