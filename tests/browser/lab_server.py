@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,11 +47,25 @@ class Lab:
 
     def end_kernels(self) -> None:
         """Shut all kernels down."""
-        with urllib.request.urlopen(self.url("api/kernels"), timeout=10) as answer:
-            kernels = json.load(answer)
-        for kernel in kernels:
+        for kernel in self._kernels():
             request = urllib.request.Request(self.url(f"api/kernels/{kernel['id']}"), method="DELETE")
             urllib.request.urlopen(request, timeout=20).close()
+
+    def _kernels(self) -> list[dict[str, Any]]:
+        """The kernels' models.
+
+        A closed page may leave a kernel that is starting. Jupyter Server (2.21) lists it before it has given it a
+        state and answers 500 until then: `AsyncMappingKernelManager._async_start_kernel`.
+        """
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                with urllib.request.urlopen(self.url("api/kernels"), timeout=10) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code != 500 or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
 
     def write(self, name: str, *cells: str | dict[str, Any], metadata: dict[str, Any] | None = None) -> Path:
         """Write a notebook: code as text, or whole cells."""
