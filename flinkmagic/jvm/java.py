@@ -54,8 +54,10 @@ def is_connect(value: Any) -> bool:
 
 def is_stopped(spark: Any) -> bool:
     """Return whether the context of a session has been stopped, by PySpark or in the JVM."""
-    sc = spark.sparkContext
-    return sc._jsc is None or bool(jvm_context(sc).isStopped())
+    try:
+        return bool(jvm_context(spark.sparkContext).isStopped())
+    except AttributeError:  # PySpark has stopped it, and maybe only just now, from another thread
+        return True
 
 
 def is_gone(spark: Any) -> bool:
@@ -141,7 +143,7 @@ def scala_seq(jvm: Any, values: Any) -> Any:
 
 
 def java_list(jvm: Any, values: Iterable[Any]) -> Any:
-    """Return a Java list, which nobody may change; none of its elements is null."""
+    """Return a Java list for reading alone; none of its elements is null."""
     left = list(values)
     of = static_method(jvm, "java.util.List", "of")  # of ten at most: one call, where each `add` would be one
     if len(left) <= 10:
