@@ -54,10 +54,12 @@ def is_connect(value: Any) -> bool:
 
 def is_stopped(spark: Any) -> bool:
     """Return whether the context of a session has been stopped, by PySpark or in the JVM."""
+    sc = spark.sparkContext
     try:
-        return bool(jvm_context(spark.sparkContext).isStopped())
+        context = jvm_context(sc)
     except AttributeError:  # PySpark has stopped it, and maybe only just now, from another thread
         return True
+    return bool(context.isStopped())
 
 
 def is_gone(spark: Any) -> bool:
