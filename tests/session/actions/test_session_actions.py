@@ -373,7 +373,7 @@ def test_numbered_rows_of_pandas_on_spark_are_driven_and_not_left_stored(session
     plain, before = session.plain(line), set(stored())
     assert session.cell(line) == plain
     assert session.report.is_driven
-    assert set(stored()) == before
+    assert set(stored()) <= before  # what nobody refers to any more goes at any time
 
 
 def test_an_action_is_a_batch_whatever_mode_is_set_for_cells(spark) -> None:
