@@ -141,6 +141,9 @@ counts = rows.where("id % 3 = 0").groupBy("k").agg(F.count("*").alias("n"))
 sums.join(counts, "k").orderBy("s").write.parquet(out)
 """
 
+_TURNS = 5
+"""How often each half of a pair runs twice: single runs of the job differ by more than collecting takes."""
+
 
 def overheads(spark: SparkSession, home: Path, pairs: int) -> list[float]:
     """The time of a job that collects what findings need by that of one that does not, pair by pair."""
@@ -165,7 +168,7 @@ def overheads(spark: SparkSession, home: Path, pairs: int) -> list[float]:
         found = []
         for number_of_pair in range(pairs):
             order = (True, False, False, True) if number_of_pair % 2 else (False, True, True, False)
-            times = [(collecting, seconds(collecting=collecting)) for collecting in order]
+            times = [(collecting, seconds(collecting=collecting)) for collecting in order * _TURNS]
             found.append(sum(one for on, one in times if on) / sum(one for on, one in times if not on))
     finally:
         stage_runner._metrics = reads

@@ -116,6 +116,13 @@ def test_tiny_tasks_are_charged_with_their_launches():
     assert found(job(vertex(*tiny(400, took_s=0.1, run_ms=50)))) == []
 
 
+def test_tiny_tasks_over_a_model_s_rows_are_cured_where_these_are_made():
+    (finding,) = find(job(vertex(*tiny(400), operators=(operator("ExternalRDDScanExec"),))))
+    assert finding.cure.startswith("rdd.coalesce(4)")
+    (finding,) = find(job(vertex(*tiny(400), operators=(operator("RDDScanExec"),))))
+    assert finding.cure.startswith("df.coalesce(4)")
+
+
 def test_small_partitions_of_a_shuffle_are_the_shuffle_s_fault():
     above = operator("ShuffleExchangeExec", line=7)
     maps = vertex(*even(2), id="maps", above=above)

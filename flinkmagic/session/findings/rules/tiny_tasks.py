@@ -39,6 +39,8 @@ def _find(job: JobFacts) -> Iterator[Finding]:
 def _cure(vertex: VertexFacts, slots: int) -> str:
     if vertex.first(lambda one: one.kind == "RangeExec") is not None:
         return f"spark.range(start, end, step, {2 * slots})"
+    if vertex.first(lambda one: one.kind == "ExternalRDDScanExec") is not None:  # a dataset of Scala's: a model's rows
+        return f"rdd.coalesce({2 * slots})  # where the rows are made; ALS has numUserBlocks and numItemBlocks"
     return f"df.coalesce({2 * slots})  # after the read; spark.createDataFrame and parallelize take a number of slices"
 
 
