@@ -49,6 +49,10 @@ _KEYS = {
 }  # fmt: skip
 """Spark's names of metrics, by the words that it writes for them."""
 _PLAN_ID = re.compile(r"\[(?:plan_)?id=#?(\d+)\]")
+_COLUMNS = re.compile(r"^FileScan \w+ [^\[]*\[([^\]]*)\]")
+"""Of a scan's text."""
+_FIELD = re.compile(r"[<,]([^<>:,]+):")
+"""A name in the text of a schema; also those of nested fields."""
 _LOCATION = re.compile(r"\[(.*)\]$")
 
 
@@ -81,7 +85,7 @@ class LoggedPlan:
     accumulators: dict[int, list[tuple[str, int]]]
     """By the number of an operator its metrics: Spark's words, and the accumulator."""
     facts: dict[int, Metrics]
-    """By the number of a scan of files its ``paths``, ``partitions`` and ``format``."""
+    """By the number of a scan of files its ``paths``, ``partitions``, ``partitionColumns`` and ``format``."""
 
     def metrics(self, node: PlanNode, values: Mapping[int, int]) -> Metrics:
         """Return what an operator has measured, above zero, by Spark's names.
@@ -223,9 +227,19 @@ class _PlanReader:
             self._plan.facts[node.number] = {
                 "paths": [path.strip() for path in found[1].split(",")] if found is not None else [],
                 "partitions": str(metadata.get("PartitionFilters") or "[]")[1:-1],
+                "partitionColumns": _partition_columns(node.text, str(metadata.get("ReadSchema") or "")),
                 "format": str(metadata.get("Format") or ""),
             }
         return node
+
+
+def _partition_columns(text: str, read_schema: str) -> list[str]:
+    """Return the columns of a scan that are in no file; nothing if Spark has shortened either text."""
+    columns, fields = _COLUMNS.search(text), _FIELD.findall(read_schema)
+    if columns is None or "..." in columns[1] or "..." in read_schema:
+        return []
+    names = (name.partition("#")[0] for name in columns[1].split(","))
+    return [name for name in names if name and name not in fields]
 
 
 _NOTHING = PlanNode(0, "", "", "", "", (), (), ())

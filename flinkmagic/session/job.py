@@ -30,6 +30,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.options import NO_RESTART, REFRESH_ADDED, JobOptions
 from flinkmagic.planning import PlannedJob
+from flinkmagic.planning.stage_metrics import caches_in, reads_of_dropped_caches
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.reuse.durable_store import durable_store
 from flinkmagic.reuse.retention import Retention
@@ -354,6 +355,8 @@ class Job:
             facts, ui_url = self._facts(), spark_ui(self._spark)
             measures = {vertex.id: vertex_measures(vertex, ui_url) for vertex in facts.vertices}
             explained = _Explained(find(facts), measures)
+            # Whether a later cell reads a cache is not known before it is dropped.
+            is_over = is_over and facts.caches <= facts.reads_of_dropped_caches.keys()
         if is_over:
             self._explained = explained
         return explained
@@ -361,11 +364,13 @@ class Job:
     def _facts(self) -> JobFacts:
         started_ms = self.details().start_ms
         before = {one.name for one in submitted_jobs() if one.start_ms < started_ms}
+        metrics = self._deployment.metrics()
         return job_facts(
             self.execution_graph,
             self._deployment.snapshot(),
             partition_bytes=self._deployment.partition_bytes(),
-            metrics=self._deployment.metrics(),
+            metrics=metrics,
+            reads_of_dropped_caches=reads_of_dropped_caches(self._spark, caches_in(metrics.values())),
             not_retained=self.not_retained(),
             not_used=self.not_used(),
             is_first=not before,

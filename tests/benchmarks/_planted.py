@@ -53,6 +53,9 @@ def lay_out(spark: SparkSession, folder: Path) -> None:
     rows.write.parquet(str(folder / "others"))
     rows.where("id < 400000").repartition(400).write.parquet(str(folder / "many"))
     rows.where("id < 400000").coalesce(4).write.parquet(str(folder / "few"))
+    moment = F.timestamp_seconds(F.lit(1_700_000_000) + F.col("id") % (20 * 86_400))
+    dated = rows.where("id < 1600000").withColumn("at", moment).withColumn("day", F.to_date("at"))
+    dated.repartition(8, "day").write.partitionBy("day").parquet(str(folder / "days"))
     keys = spark.range(0, 1000, 1, 1).select(F.col("id").alias("key"), F.concat(F.lit("k"), "id").alias("name"))
     keys.write.parquet(str(folder / "keys"))
     keys.crossJoin(spark.range(6).select(F.col("id").alias("copy"))).write.parquet(str(folder / "repeated_keys"))
@@ -405,6 +408,35 @@ lines.groupBy("key").agg(F.max("text").alias("most")).write.parquet(out)
         """
 lines = spark.read.csv(f"{data}/one_csv", header=True, schema="id long, key long, text string")
 lines.groupBy("key").agg(F.max("text").alias("most")).write.parquet(out)
+""",
+    ),
+    Planted(
+        "order that a window undoes",
+        ("needless-sort",),
+        """
+rows = spark.read.parquet(f"{data}/rows")
+ordered = rows.orderBy("id")  # fault
+newest = Window.partitionBy("key").orderBy(F.desc("id"))
+ordered.withColumn("place", F.row_number().over(newest)).where("place < 4").write.parquet(out)
+""",
+        """
+rows = spark.read.parquet(f"{data}/rows")
+newest = Window.partitionBy("key").orderBy(F.desc("id"))
+rows.withColumn("place", F.row_number().over(newest)).where("place < 4").orderBy("id").write.parquet(out)
+""",
+    ),
+    Planted(
+        "one day of all partitions",
+        ("unfiltered-partitions",),
+        """
+days = spark.read.parquet(f"{data}/days")
+noon = days.where(F.to_date("at") == F.to_date(F.lit("2023-11-20")))  # fault
+noon.groupBy("text").agg(F.max("id").alias("last")).write.parquet(out)
+""",
+        """
+days = spark.read.parquet(f"{data}/days")
+noon = days.where(F.col("day") == F.to_date(F.lit("2023-11-20")))
+noon.groupBy("text").agg(F.max("id").alias("last")).write.parquet(out)
 """,
     ),
     Planted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from flinkmagic.history.event_files import find_logs
@@ -15,7 +16,7 @@ from tests.history.logging_spark import APP_ID, logged
 
 @pytest.fixture(scope="session")
 def log(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The log: a write, a join by broadcast, a sort, a cache, the first rows, a job of an RDD, a failure."""
+    """The log: a write, a join by broadcast, a sort, a cache, first rows, a job of an RDD, partitions, a failure."""
     folder = tmp_path_factory.mktemp("history")
     own = spark.newSession()
     own.conf.set("spark.sql.shuffle.partitions", "3")
@@ -31,6 +32,11 @@ def log(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept.unpersist()
         read.orderBy("id").limit(30).groupBy("k").count().collect()
         own.sparkContext.parallelize(range(20), 2).map(lambda one: (one % 3, one)).reduceByKey(max, 2).collect()
+        read.write.partitionBy("k").parquet(str(folder / "parts"))
+        parts = own.read.parquet(str(folder / "parts"))
+        sevens = parts.where(F.udf(lambda k: k == 7, "boolean")("k")).orderBy("id")
+        place = F.row_number().over(Window.partitionBy("k").orderBy(F.desc("id")))
+        sevens.withColumn("place", place).write.format("noop").mode("append").save()
         with pytest.raises(Exception, match="no way"):
             own.range(0, 2, 1, 1).select(F.raise_error(F.lit("no way <b>out</b>"))).collect()
     return folder / "logs" / APP_ID
@@ -40,7 +46,7 @@ def log(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runs(log: Path) -> dict[str, LoggedRun]:
     """The jobs of that log, by what they do."""
     (found,) = find_logs(log)
-    names = ("write", "join", "cache", "first", "rdd", "failure")
+    names = ("write", "join", "cache", "first", "rdd", "parts", "needless", "failure")
     told = [run for run in logged_runs(read_application(found)) if run.n_tasks]
     whole = [run for run in told if run.executions or len(run.facts.vertices) > 1]
     return dict(zip(names, whole, strict=True))

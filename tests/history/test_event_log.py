@@ -64,7 +64,7 @@ JOB = event(
 def test_the_queries_of_a_real_log_are_read(runs):
     app = next(iter(runs.values())).app
     assert app.spark_version.split(".")[0] in ("3", "4")
-    assert [run.status for run in runs.values()] == ["FINISHED"] * 5 + ["FAILED"]
+    assert [run.status for run in runs.values()] == ["FINISHED"] * 7 + ["FAILED"]
     assert app.notes == ["the application had not ended when the log was last written"]
     assert "no way" in runs["failure"].snapshot.errors[0].message
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flinkmagic.history.logged_run import logged_runs
+from flinkmagic.session.findings import find as findings
 from tests.history.test_event_log import HEAD, event, read, task
 
 
@@ -64,6 +65,18 @@ def test_a_cache_is_filled_by_its_own_stage_or_by_the_one_that_reads_it(runs):
     if "InMemoryTableScan" not in scans[0]:
         assert runs["cache"].facts.vertices[0].kind == "boundary"
         assert edges(runs["cache"])[0] == (0, 1, "RESCALE")
+
+
+def test_a_scan_tells_its_partitions_and_a_sort_who_undoes_it(runs, monkeypatch):
+    scan = runs["needless"].facts.vertices[0].first(lambda one: one.kind == "FileSourceScanExec")
+    assert (scan.metrics["partitionColumns"], scan.metrics["partitions"]) == (["k"], "")
+    assert scan.metrics["numPartitions"] == 10
+    join = runs["join"].facts.vertices[1].first(lambda one: one.kind == "FileSourceScanExec")
+    assert join.metrics["partitionColumns"] == []
+    monkeypatch.setattr(findings, "NOTABLE_S", 0.0)
+    monkeypatch.setattr(findings, "NOTABLE_SHARE", 0.0)
+    told = {one.rule for one in findings.find(runs["needless"].facts)}
+    assert {"needless-sort", "unfiltered-partitions"} <= told
 
 
 def test_an_operator_with_a_shuffle_of_its_own_is_in_both_stages(runs):

@@ -7,18 +7,26 @@ import java.util.Map;
 
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.status.api.v1.StageData;
+import org.apache.spark.status.api.v1.StageStatus;
+import org.apache.spark.status.api.v1.TaskStatus;
+import org.apache.spark.storage.RDDInfo;
 import org.apache.spark.util.AccumulatorV2;
 import scala.Tuple2;
 import scala.collection.JavaConverters;
 
 /**
- * What the operators of a stage that has run have measured: Spark's SQL metrics, and of scans which files they read.
+ * What the operators of a stage that has run have measured: Spark's SQL metrics, and of scans which files they read, or
+ * how much of a cache is there.
  *
  * Spark adds a task's metrics to those of the operators on the driver before it reports the task's end, so that they
  * are whole when the stage is.
@@ -72,9 +80,56 @@ public class StageMetrics {
             if (relation.location() instanceof PartitioningAwareFileIndex) {
                 addFiles(facts, relation, (PartitioningAwareFileIndex) relation.location());
                 facts.put("partitions", ((FileSourceScanExec) plan).partitionFilters().mkString(" AND "));
+                String[] columns = relation.partitionSchema().fieldNames();
+                if (columns.length > 0) {
+                    facts.put("partitionColumns", columns);
+                }
             }
+        } else if (plan instanceof InMemoryTableScanExec) {
+            InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
+            addCache(facts, scan.relation().cacheBuilder(), scan.session().sparkContext());
         }
         return facts;
+    }
+
+    /** What a cache of the user's holds; nothing of one that is not filled, or was dropped. */
+    private static void addCache(Map<String, Object> facts, CachedRDDBuilder cache, SparkContext context) {
+        if (!cache.isCachedColumnBuffersLoaded()) {
+            return;
+        }
+        int id = cache.cachedColumnBuffers().id();
+        for (RDDInfo info : context.getRDDStorageInfo()) {
+            if (info.id() == id) {
+                facts.put("cacheId", Integer.valueOf(id));
+                facts.put("cachePartitions", Integer.valueOf(info.numPartitions()));
+                facts.put("cachedPartitions", Integer.valueOf(info.numCachedPartitions()));
+                facts.put("cachedBytes", Long.valueOf(info.memSize()));
+                facts.put("cachedOnDisk", Long.valueOf(info.diskSize()));
+            }
+        }
+    }
+
+    /**
+     * How many stages have read each of some caches, separated by commas; -1 of one that is still there.
+     *
+     * @param ids those of the caches' RDDs, separated by commas
+     */
+    public String readsOfDropped(SparkContext context, String ids) {
+        scala.collection.Seq known = context.statusStore().stageList(
+            new ArrayList<StageStatus>(), false, false, new double[0], new ArrayList<TaskStatus>());
+        List<String> answer = new ArrayList<String>();
+        for (String each : ids.split(",")) {
+            Integer id = Integer.valueOf(each);
+            int stages = 0;
+            for (Object one : JavaConverters.asJavaIterable(known)) {
+                StageData stage = (StageData) one;
+                if (stage.status() == StageStatus.COMPLETE && stage.rddIds().contains(id)) {
+                    stages++;
+                }
+            }
+            answer.add(context.getPersistentRDDs().contains(id) ? "-1" : Integer.toString(stages));
+        }
+        return String.join(",", answer);
     }
 
     private static void addFiles(Map<String, Object> facts, HadoopFsRelation relation, PartitioningAwareFileIndex index) {

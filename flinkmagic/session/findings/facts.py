@@ -24,7 +24,7 @@ class OperatorFacts:
 
     id: int
     kind: str
-    """Spark's class: ``SortMergeJoinExec``; of a sink as of a part of Flink's own it is empty."""
+    """Spark's class: ``SortMergeJoinExec``; ``write`` of a sink; of a part of Flink's own it is empty."""
     operator: str = ""
     text: str = ""
     """Spark's own words, shortened."""
@@ -171,6 +171,8 @@ class JobFacts:
     """By the name of a stage, why no later run can use its result."""
     not_used: Mapping[str, str] = field(default_factory=dict)
     """By the name of a DataFrame, why its kept rows are not used."""
+    reads_of_dropped_caches: Mapping[int, int] = field(default_factory=dict)
+    """By the number (``cacheId``) of a cache that the job read, and that was dropped since, how many stages did so."""
     helpers: tuple[TaskRecord, ...] = ()
     """The tasks of other Spark jobs that vertices needed, such as the sampling for a range exchange."""
 
@@ -183,6 +185,12 @@ class JobFacts:
     def vertex(self) -> Mapping[str, VertexFacts]:
         """The vertices by their ids."""
         return {vertex.id: vertex for vertex in self.vertices}
+
+    @property
+    def caches(self) -> frozenset[int]:
+        """The numbers of the caches that it read."""
+        found = (one.metrics.get("cacheId") for vertex in self.vertices for one in vertex.operators)
+        return frozenset(filter(None, found))
 
     def consumers(self, vertex: VertexFacts) -> list[VertexFacts]:
         """Return the vertices that read one."""

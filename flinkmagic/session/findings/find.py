@@ -9,12 +9,15 @@ from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.rules import (
     cross_join,
+    driver_busy,
+    evicted_cache,
     failed_tasks,
     garbage_collection,
     idle_slots,
     input_read_again,
     large_broadcast,
     multiplying_join,
+    needless_sort,
     not_kept,
     one_partition,
     python_functions,
@@ -27,6 +30,8 @@ from flinkmagic.session.findings.rules import (
     straggling_task,
     tiny_tasks,
     too_few_tasks,
+    unfiltered_partitions,
+    unread_cache,
     unsplittable_files,
 )
 
@@ -34,12 +39,15 @@ _LOG = logging.getLogger(__name__)
 
 RULES: tuple[Rule, ...] = (
     cross_join.RULE,
+    driver_busy.RULE,
+    evicted_cache.RULE,
     failed_tasks.RULE,
     garbage_collection.RULE,
     idle_slots.RULE,
     input_read_again.RULE,
     large_broadcast.RULE,
     multiplying_join.RULE,
+    needless_sort.RULE,
     not_kept.RULE,
     one_partition.RULE,
     python_functions.RULE,
@@ -52,6 +60,8 @@ RULES: tuple[Rule, ...] = (
     straggling_task.RULE,
     tiny_tasks.RULE,
     too_few_tasks.RULE,
+    unfiltered_partitions.RULE,
+    unread_cache.RULE,
     unsplittable_files.RULE,
 )
 

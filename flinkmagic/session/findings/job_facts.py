@@ -26,6 +26,7 @@ def job_facts(
     metrics: Mapping[str, StageMetrics],
     not_retained: Mapping[str, str],
     not_used: Mapping[str, str],
+    reads_of_dropped_caches: Mapping[int, int],
     has_run_before: bool,
     is_first: bool,
 ) -> JobFacts:
@@ -61,6 +62,7 @@ def job_facts(
         has_run_before=has_run_before,
         not_retained=not_retained,
         not_used=not_used,
+        reads_of_dropped_caches=reads_of_dropped_caches,
         helpers=tuple(helpers),
     )
 

@@ -32,8 +32,8 @@ def test_what_costs_less_than_200_ms_is_not_told():
 
 def test_what_costs_less_than_a_fiftieth_of_the_slots_time_is_not_told():
     # 2 slots for 20 s have 40 s, of which a fiftieth are 800 ms.
-    assert found(job(failing(0.8), ended_ms=20_000.0)) == ["failed-tasks"]
-    assert found(job(failing(0.799), ended_ms=20_000.0)) == []
+    assert found(job(failing(0.8), ended_ms=20_000.0, is_first=True)) == ["failed-tasks"]
+    assert found(job(failing(0.799), ended_ms=20_000.0, is_first=True)) == []
 
 
 def test_a_jobs_outcome_tells_once_of_stages_with_one_cause_at_one_line():

@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 import flinkmagic
@@ -149,3 +150,47 @@ def test_the_critical_path_ends_with_the_sink(spark):
     assert abs(path.forecast.error) < 0.3
     assert f"; with 4 slots {duration(1000 * path.forecast.with_slots_s)} (simulated; as it was: " in str(path)
     json.dumps([one.to_dict() for one in job.findings()])
+
+
+def test_a_cache_that_is_dropped_after_one_read_is_told(spark, tmp_path, all_told):
+    rows = spark.range(0, 10_000, 1, 2).selectExpr("id", "id % 7 AS k").cache()
+    with flinkmagic.capture(spark, name="cached") as program:
+        rows.groupBy("k").count().write.parquet(str(tmp_path / "out"))
+    job = flinkmagic.compile(program).run()
+    held = operators(job)["InMemoryTableScanExec"].metrics
+    assert (held["cachePartitions"], held["cachedPartitions"], held["cachedOnDisk"]) == (2, 2, 0)
+    assert held["cachedBytes"] > 0
+    assert "unread-cache" not in by_rule(job)  # a later cell may read it
+    rows.unpersist(blocking=True)
+    assert by_rule(job)["unread-cache"].what.startswith("10.0 K rows (")
+
+
+def test_a_cache_that_two_jobs_read_is_none_for_nothing(spark, all_told):
+    rows = spark.range(0, 10_000, 1, 2).selectExpr("id", "id % 7 AS k").cache()
+    first, second = (flinkmagic.compile({"n": rows.groupBy(key).count()}, "two").run() for key in ("k", "id"))
+    rows.unpersist(blocking=True)
+    assert not {"unread-cache", "evicted-cache"} & {*by_rule(first), *by_rule(second)}
+
+
+def test_partitions_that_a_function_asks_for_are_all_read(spark, tmp_path, all_told):
+    spark.range(0, 4000, 1, 1).selectExpr("id", "id % 8 AS part").write.partitionBy("part").parquet(
+        str(tmp_path / "in")
+    )
+    is_third = F.udf(lambda number: number == 3 and number > 2, "boolean")
+    rows = spark.read.parquet(str(tmp_path / "in"))
+    asked = flinkmagic.compile({"n": rows.where(is_third("part")).where("id < 100").groupBy("part").count()}, "asked")
+    finding = by_rule(asked.run())["unfiltered-partitions"]
+    assert finding.what.startswith("all 8 partitions by part are read, and a filter leaves ")
+    pruned = flinkmagic.compile({"n": rows.where("part = 3 AND id < 100").groupBy("part").count()}, "pruned").run()
+    assert operators(pruned)["FileSourceScanExec"].metrics["numPartitions"] == 1
+    assert "unfiltered-partitions" not in by_rule(pruned)
+
+
+def test_an_order_that_a_window_undoes_is_told_at_the_line_that_asks_for_it(spark, tmp_path, all_told):
+    rows = spark.range(0, 1000, 1, 4).selectExpr("id * 3 % 1000 AS id", "id % 7 AS k")
+    newest = Window.partitionBy("k").orderBy(F.desc("id"))
+    with flinkmagic.capture(spark, name="ordered") as program:
+        ordered = rows.orderBy("id")
+        ordered.withColumn("place", F.row_number().over(newest)).write.parquet(str(tmp_path / "out"))
+    finding = by_rule(flinkmagic.compile(program, parallelism=2).run())["needless-sort"]
+    assert finding.code == 'ordered = rows.orderBy("id")'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from flinkmagic.graph.execution_state import ExecutionState
@@ -531,4 +533,138 @@ def test_each_rule_says_its_source_its_threshold_and_its_counter_example():
     for rule in RULES:
         text = sys.modules[rule.find.__module__].__doc__
         assert all(f"\n{word}" in text for word in ("Source: ", "Threshold: ", "Counter-example: ")), rule.name
-    assert len({rule.name for rule in RULES}) == len(RULES) == 20
+    assert len({rule.name for rule in RULES}) == len(RULES) == 25
+
+
+# -- sorts, partitions, the driver, caches -----------------------------------------------------------------
+
+
+GLOBAL_SORT = "Sort [id#1L ASC NULLS FIRST], true, 0"
+
+
+def sorted_rows(*above, kind="shuffle", asked='p.orderBy("id")', sort=GLOBAL_SORT):
+    """The stage that a sort reads, and that of the sort."""
+    written = {"shuffleWriteTime": 200_000_000, "shuffleRecordsWritten": 500_000}
+    exchange = operator("ShuffleExchangeExec", id=90, line=2, code=asked, metrics=written)
+    maps = vertex(*even(2), id="maps", above=exchange)
+    sorts = operator("SortExec", id=1, text=sort, metrics={"sortTime": 300}, inputs=(0,))
+    reads = vertex(*[one._replace(start_ms=1000, end_ms=3000, run_ms=2000) for one in even(2)],
+                   id="sorts", reads="RANGE", of="maps", kind=kind, operators=(sorts, *above))  # fmt: skip
+    return maps, reads
+
+
+def grouped(*above):
+    """The stage that shuffles sorted rows, and sorts them again."""
+    again = operator("SortExec", id=1, text="Sort [day#2 ASC NULLS FIRST], false, 0", inputs=(1,))
+    return vertex(*[one._replace(start_ms=3000, end_ms=4000) for one in even(2)],
+                  id="groups", reads="HASH", of="sorts", operators=(again, *above))  # fmt: skip
+
+
+def test_a_sort_whose_order_a_shuffle_undoes_is_needless():
+    window = operator("WindowExec", id=2, text="Window [row_number() windowspecdefinition(day#2)]", inputs=(1,))
+    (finding,) = find(job(*sorted_rows(), grouped(window)))
+    assert (finding.rule, finding.line, finding.cost_s) == ("needless-sort", 2, pytest.approx(0.2 + 0.3 + 0.5))
+    assert finding.what == "all rows are sorted, and then shuffled, and sorted again by day ASC NULLS FIRST"
+
+
+def test_a_sort_below_a_function_of_the_order_is_needed():
+    collected = operator("SortAggregateExec", id=2, text="SortAggregate(functions=[collect_list(x#3)])", inputs=(1,))
+    assert found(job(*sorted_rows(), grouped(collected))) == []
+    by_group = operator("FlatMapGroupsInPandasExec", id=2, text="FlatMapGroupsInPandas [day#2]", inputs=(1,))
+    assert found(job(*sorted_rows(), grouped(by_group))) == []
+
+
+def test_a_sort_is_needless_before_a_table_without_an_order_and_kept_in_files():
+    noop = operator("write", id=2, inputs=(1,))
+    assert found(job(*sorted_rows(replace(noop, operator="OverwriteByExpression noop-table"), kind="write"))) == [
+        "needless-sort"
+    ]
+    files = replace(noop, operator="Execute InsertIntoHadoopFsRelationCommand")
+    assert found(job(*sorted_rows(files, kind="write"))) == []
+
+
+def test_the_sort_of_a_write_by_partitions_undoes_an_order_but_not_a_range_that_was_asked_for():
+    by_day = "Sort [day#2 ASC NULLS FIRST], false, 0"
+    write = operator("write", id=2, inputs=(1,))
+    assert found(job(*sorted_rows(write, kind="write", sort=by_day))) == ["needless-sort"]
+    assert found(job(*sorted_rows(write, kind="write", sort=by_day, asked='p.repartitionByRange("id")'))) == []
+    assert found(job(*sorted_rows(kind="shuffle", sort=by_day))) == []
+
+
+def of_partitions(condition, left=20_000, columns=("day",), partitions="", functions=()):
+    metrics = {
+        "numPartitions": 20, "numOutputRows": 400_000, "partitions": partitions, "partitionColumns": columns,
+        "scanTime": 2000,
+    }  # fmt: skip
+    scan = operator("FileSourceScanExec", id=1, line=1, metrics=metrics)
+    calls = operator("BatchEvalPythonExec", id=2, text=f"BatchEvalPython [{', '.join(functions)}]", inputs=(1,))
+    filters = operator("FilterExec", id=3, line=2, text=f"Filter {condition}", metrics={"numOutputRows": left},
+                       inputs=(2 if functions else 1,))  # fmt: skip
+    return job(vertex(*even(2), operators=(scan, *([calls] if functions else []), filters)))
+
+
+def test_a_filter_of_a_time_reads_all_partitions_of_a_calendar():
+    (finding,) = find(of_partitions("(cast(ts#5 as date) = 2024-01-05)"))
+    assert (finding.rule, finding.line) == ("unfiltered-partitions", 2)
+    assert finding.cost_s == pytest.approx(2.0 * 0.95 * 0.95)
+    assert finding.cure.startswith('df.where(F.col("day") == value)')
+    assert found(of_partitions("(cast(ts#5 as date) = 2024-01-05)", columns=("country",))) == []
+    assert found(of_partitions("(customer#5 = 7)")) == []
+    assert found(of_partitions("(cast(ts#5 as date) = 2024-01-05)", left=200_000)) == []
+    assert found(of_partitions("(cast(ts#5 as date) = 2024-01-05)", partitions="(day#3 = 5)")) == []
+
+
+def test_a_python_function_of_the_partitions_column_chooses_no_folders():
+    assert found(of_partitions("pythonUDF0#9", columns=("country",), functions=["odd(country#4)"])) == [
+        "unfiltered-partitions"
+    ]
+    assert found(of_partitions("pythonUDF0#9", columns=("country",), functions=["odd(name#4)"])) == []
+
+
+def test_the_driver_that_works_alone_before_or_after_a_job_is_told():
+    late = [one._replace(start_ms=3000, end_ms=4000) for one in even(2)]
+    (finding,) = find(job(vertex(*late)))
+    assert (finding.rule, finding.cost_s, finding.certainty) == ("driver-busy", pytest.approx(6.0), "possible")
+    assert found(job(vertex(*late), is_first=True)) == []
+    assert found(job(vertex(*[one._replace(start_ms=900, end_ms=2000) for one in even(2)]))) == []
+
+    files = operator(
+        "write", id=2, line=7, metrics={"numFiles": 5000, "numOutputBytes": 5000 * 4 * MIB, "jobCommitTime": 1900}
+    )
+    written = vertex(*even(2), kind="write", above=files)
+    (finding,) = find(job(written, ended_ms=written.end_ms + 2000))
+    assert (finding.line, finding.certainty) == (7, "likely")
+    assert finding.what == "no task ran for 2.0 s after the last stage: the driver committed 5,000 files"
+
+    results = vertex(*[one._replace(result_bytes=200 * MIB) for one in even(2)], kind="result")
+    (finding,) = find(job(results, ended_ms=results.end_ms + 2000))
+    assert finding.what.endswith("the driver took up 400.0 MiB of results")
+
+
+def cached(there=8, on_disk=0, memory=100 * MIB, line=3):
+    """The stage that fills a cache, and one that reads it."""
+    metrics = {
+        "cacheId": 12, "cachePartitions": 8, "cachedPartitions": there, "cachedBytes": memory, "cachedOnDisk": on_disk,
+        "numOutputRows": 1_000_000,
+    }  # fmt: skip
+    scan = operator("InMemoryTableScanExec", line=line, metrics=metrics, variable="rows")
+    reads = [one._replace(start_ms=one.start_ms + 1000, end_ms=one.end_ms + 1000) for one in even(2)]
+    return vertex(*even(2), id="fills", kind="boundary"), vertex(*reads, reads="FORWARD", of="fills", operators=(scan,))
+
+
+def test_partitions_of_a_cache_that_are_missing_are_charged_with_their_part_of_its_stage():
+    fills, reads = cached(there=6)
+    (finding,) = find(job(fills, reads))
+    assert (finding.rule, finding.line, finding.cost_s) == ("evicted-cache", 3, pytest.approx(fills.run_ms / 4000))
+    (finding,) = find(job(*cached(on_disk=50_000_000)))
+    assert (finding.rule, finding.cost_s) == ("evicted-cache", pytest.approx(0.5))
+    assert found(job(*cached())) == []
+    assert found(job(*cached(on_disk=50_000_000, memory=0))) == []  # it was persisted there
+
+
+def test_a_cache_that_is_dropped_after_one_read_was_for_nothing():
+    (finding,) = find(job(*cached(), reads_of_dropped_caches={12: 2}))
+    assert (finding.rule, finding.line) == ("unread-cache", 3)
+    assert finding.cost_s == pytest.approx(0.004 * 104.8576 + 0.2)
+    assert found(job(*cached(), reads_of_dropped_caches={12: 3})) == []  # another stage has read it
+    assert found(job(*cached())) == []  # it is still there

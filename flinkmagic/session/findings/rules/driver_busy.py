@@ -1,0 +1,70 @@
+"""The driver worked for long before the first task of a job or after the last one, while all slots idled.
+
+Source: Sparklens' "driver wall clock time", which no number of executors makes shorter; the gaps at both ends of
+Spark's event timeline. Of what happens between stages `idle_slots` tells.
+
+Threshold: a second, and a quarter of the job's time.
+
+Counter-example: the first job of a driver, which loads Spark's classes meanwhile; the tenths of a second that it takes
+to plan a query and to commit its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from flinkmagic.amounts import duration, size
+from flinkmagic.display.findings import Finding
+from flinkmagic.session.findings.facts import JobFacts, VertexFacts, metric
+from flinkmagic.session.findings.rule import Rule
+
+LONG_MS = 1000.0
+MUCH = 0.25
+MANY_BYTES = 32 << 20
+"""Of results: less is brought to the driver in tenths of a second."""
+
+
+def _find(job: JobFacts) -> Iterator[Finding]:
+    if job.is_first or not job.is_finished or not job.vertices:
+        return
+    first = min(job.vertices, key=lambda vertex: vertex.start_ms)
+    last = max(job.vertices, key=lambda vertex: vertex.end_ms)
+    least_ms = max(LONG_MS, MUCH * job.elapsed_ms)
+    before_ms = job.idle_ms(job.started_ms, first.start_ms, slots=1)
+    if before_ms >= least_ms:
+        yield RULE.finding(
+            f"no task ran for {duration(before_ms)} before the first stage: the driver planned the job or listed files",
+            first,
+            None,
+            before_ms * job.slots,
+            "measured: the time for which all slots idled",
+            "possible",
+            "df = df.localCheckpoint()  # a plan of hundreds of steps; or read fewer, larger files",
+        )
+    after_ms = job.idle_ms(last.end_ms, job.ended_ms, slots=1)
+    if after_ms >= least_ms:
+        did, is_measured, cure = _after(last)
+        yield RULE.finding(
+            f"no task ran for {duration(after_ms)} after the last stage: {did}",
+            last,
+            last.above,
+            after_ms * job.slots,
+            "measured: the time for which all slots idled",
+            "likely" if is_measured else "possible",
+            cure,
+        )
+
+
+def _after(last: VertexFacts) -> tuple[str, bool, str]:
+    """Return what the driver did after a stage, whether that was measured, and the cure."""
+    files, committed_ms = (metric(last.metrics_above, name) for name in ("numFiles", "jobCommitTime"))
+    result = sum(task.result_bytes or 0 for task in last.tasks)
+    if committed_ms >= LONG_MS / 2:
+        return f"the driver committed {files:,} files", True, 'df.repartition("key").write  # fewer files'
+    if result >= MANY_BYTES:
+        told = f"the driver took up {size(result)} of results"
+        return told, True, "df.write.parquet(path)  # or an aggregate: what is collected passes the driver alone"
+    return "the driver was busy", False, "%flinkjobs NAME --log  # what the driver did then"
+
+
+RULE = Rule("driver-busy", _find)
