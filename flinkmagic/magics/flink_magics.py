@@ -257,8 +257,11 @@ class FlinkMagics(ConfiguredOptions, Magics):
         elif options.compare is not None:
             print(self._compared(options))
         elif options.findings or options.json:
-            for job in self._last_jobs(options.name, graphs):
-                print(findings_of(job, as_json=options.json))
+            lines = self.line_jobs.findings(options.name)
+            for job in self._last_jobs(options.name, graphs) if graphs or not lines else ():
+                print(findings_of(job.name, job.findings(), job.critical_path(), as_json=options.json))
+            for label, found in lines.items():
+                print(findings_of(label, found.found, found.path, as_json=options.json))
         else:
             recorded = self.graphs.recorded(options.name) if options.name else self.graphs.all_recorded()
             print(jobs_table(graphs, submitted, self.line_jobs.place, recorded))

@@ -12,11 +12,13 @@ from flinkmagic.display.text import aligned
 from flinkmagic.errors.deployment import VertexFailedError
 
 if TYPE_CHECKING:
+    from flinkmagic.display.findings import Finding
     from flinkmagic.reuse.retained_answers import RetainedAnswer
     from flinkmagic.reuse.retained_results import RetainedResult
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.scheduling.failover.exception_history import ExceptionHistoryEntry
     from flinkmagic.session import CompiledGraph, Job
+    from flinkmagic.session.findings.critical_path import CriticalPath
     from flinkmagic.session.recorded_run import RecordedRun
 
 
@@ -145,12 +147,12 @@ def errors_text(job: Job, *, full: bool) -> str:
     return "\n".join(lines)
 
 
-def findings_of(job: Job, *, as_json: bool) -> str:
+def findings_of(name: str, found: Sequence[Finding], path: CriticalPath | str | None, *, as_json: bool) -> str:
     """Return why a job took as long as it did."""
     from flinkmagic.session.findings.texts import findings_json, findings_text
 
     write = findings_json if as_json else findings_text
-    text = write(job.name, job.findings(), job.critical_path())
+    text = write(name, found, path)
     return text if as_json else lines_visible(text)
 
 

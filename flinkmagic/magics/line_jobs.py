@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.deployment.watching.call_work import CallWork
+    from flinkmagic.display.findings import FindingsView
     from flinkmagic.magics.live_lines import Drawn
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
@@ -98,6 +99,16 @@ class LineJobs:
         """Return the graphs of a cell's lines, by their numbers."""
         with self._lock:
             return {line: one for (name, line), one in self._drawn.items() if name == cell}
+
+    def findings(self, cell: str | None) -> dict[str, FindingsView]:
+        """Return why the last jobs of a cell's lines, or of all, took so long, by what they did and where."""
+        with self._lock:
+            known = [(*key, one.snapshot) for key, one in self._drawn.items() if cell in (None, key[0])]
+        return {
+            f"{snapshot.name}, {name.replace('_', ' ')}, line {line}": snapshot.findings
+            for name, line, snapshot in known
+            if snapshot.findings is not None
+        }
 
     def place(self, details: JobDetails) -> str | None:
         """Return the cell and the line of a job; None if the mode does not know the job."""

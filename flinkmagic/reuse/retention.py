@@ -314,6 +314,7 @@ class Retention:
         vertex_of = _vertices_by_handle(graph)
         seconds = stage_seconds(graph, {index: one.seconds for index, one in self._taken_up.results.items()})
         writes: dict[int, list[str] | None] = {}
+        is_failed = status is JobStatus.FAILED
         for result in planned.results:
             vertex, key = vertex_of.get(result.handle), self._keys.get(result.handle)
             if vertex is None or key is None or vertex not in finished or result.handle.tasks == 0:
@@ -322,7 +323,7 @@ class Retention:
             if isinstance(now, NoKey) or now.digest != key.digest or changed_file(now.files):
                 self.reasons[result.handle.name] = "what it was computed from changed while it ran"
             elif result.handle.is_committed:
-                if result.target:
+                if result.target and is_failed:  # else nothing is remembered of a write
                     writes[result.sink] = keys.listing(result.target)
             elif vertex not in self._taken_up.finished:
                 job_vertex = graph.job_vertices[vertex]
@@ -340,7 +341,6 @@ class Retention:
                     self._store.drop(partial(operator.is_, former.former))
         sinks = {vertex_of.get(one.handle): one.sink for one in planned.results if one.handle.is_committed}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
-        is_failed = status is JobStatus.FAILED
         if is_failed and self._durable is not None:
             for one in self._taken_up.results.values():
                 self._durable.drop_if_damaged(one)

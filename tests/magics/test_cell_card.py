@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import re
 import sys
 import threading
@@ -167,6 +168,21 @@ def test_each_line_of_a_cell_is_shown_again_with_all_its_tabs(on) -> None:
     error = on.run(f"%flinkshow {cell} --run 7").error
     assert (error.name, error.number, error.numbers) == (cell, 7, [1, 3])
     assert type(on.run("%flinkshow cell_77").error).__name__ == "UnknownNameError"
+
+
+def test_findings_of_a_cell_are_told_line_by_line(on) -> None:
+    number = on.shell.execution_count
+    on.run("n = g.count()\n\ng.write.json(f'{at}/out')")
+    told = on.run(f"%flinkjobs cell_{number} --findings").stdout
+    paths = [line for line in told.splitlines() if "is the critical path" in line]
+    starts = [f"count, cell {number}, line 1: of ", f"cell_{number}, cell {number}, line 3: of "]
+    assert [path.startswith(start) for path, start in zip(paths, starts, strict=True)] == [True, True]
+    assert set(paths) <= {*on.run("%flinkjobs --findings").stdout.splitlines()}
+    for line, path in zip(on.run(f"%flinkjobs cell_{number} --json").stdout.splitlines(), paths, strict=True):
+        found = json.loads(line)
+        assert f"{found['name']}: {found['critical_path']['text']}" == path
+        assert found["findings"] == []
+    assert type(on.run("%flinkjobs cell_0 --findings").error).__name__ == "UnknownNameError"
 
 
 def test_a_line_opens_to_the_view_of_its_job_and_older_ones_become_text(on, monkeypatch) -> None:

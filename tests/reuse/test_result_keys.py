@@ -155,6 +155,18 @@ def test_a_file_that_was_changed_between_its_listing_and_its_key_is_noticed(spar
     assert keys.changed_file(key(listed, keys).files) == f"file:{file}"
 
 
+def test_a_listing_has_the_files_of_all_folders_below_a_path(spark, numbers, tmp_path):
+    os.makedirs(tmp_path / "numbers" / "k=1" / "m=2")
+    (tmp_path / "numbers" / "k=1" / "m=2" / "part").write_text("rows")
+    os.utime(tmp_path / "numbers" / "k=1" / "m=2" / "part", (5, 5))
+    keys = ResultKeys(spark.sparkContext)
+    assert f"file:{numbers}/k=1/m=2/part|4|5000" in keys.listing(numbers)
+    folders = os.walk(numbers)
+    files = [os.path.join(folder, name) for folder, _, names in folders for name in names if not name.endswith(".crc")]
+    assert [line.split("|")[0] for line in keys.listing(numbers)] == sorted(f"file:{file}" for file in files)
+    assert keys.listing(str(tmp_path / "nothing")) is None
+
+
 def test_a_removed_file_is_noticed(spark, numbers, key):
     keys = ResultKeys(spark.sparkContext)
     before = key(spark.read.parquet(numbers), keys)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.errors.usage import InvalidValueError, UnknownNameError
 from flinkmagic.jvm.java import of_environment
+from flinkmagic.reuse.result_keys import ResultKeys
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import capture, release_retained
 from flinkmagic.session import retained as retained_of
@@ -94,6 +95,17 @@ def test_a_second_run_runs_the_write_alone(spark, cell, numbers, tmp_path):
     assert "(reused)" in moved.graph._repr_mimebundle_()["text/plain"]
     again = moved.graph.run()
     assert len({task.vertex_id for task in again.tasks()}) == 1
+
+
+def test_the_files_of_a_write_are_listed_only_if_a_later_run_may_keep_it(cell, numbers, tmp_path, monkeypatch):
+    listed = []
+    listing = ResultKeys.listing
+    monkeypatch.setattr(ResultKeys, "listing", lambda keys, path: listed.append(path) or listing(keys, path))
+    names = {"numbers": numbers, "out": str(tmp_path / "out")}
+    assert cell(TWO_SINKS.format(limit=MENDED, mode="overwrite"), **names).status is JobStatus.FINISHED
+    assert listed == []
+    assert cell(TWO_SINKS.format(limit=FAILS, mode="overwrite"), **names).status is JobStatus.FAILED
+    assert [path.endswith("/sound") for path in listed] == [True]
 
 
 def test_a_thread_that_is_new_to_spark_may_run_again(spark, tmp_path):

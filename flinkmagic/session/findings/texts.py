@@ -35,9 +35,9 @@ def _in_one(first: Finding, *others: Finding) -> Finding:
     return replace(first, what=first.what + more, cost_s=sum(one.cost_s for one in (first, *others)))
 
 
-def findings_text(name: str, findings: Sequence[Finding], path: CriticalPath | None) -> str:
+def findings_text(name: str, findings: Sequence[Finding], path: CriticalPath | str | None) -> str:
     """Return all that is known about why a job took as long as it did."""
-    lines = [f"{name}: {path}" if path is not None else f"{name}: no task has run"]
+    lines = [f"{name}: {path or 'no task has run'}"]
     if not findings:
         lines.append(f"  found: {NOTHING_FOUND}")
     for number, one in enumerate(findings, start=1):
@@ -56,11 +56,14 @@ def findings_view(findings: Sequence[Finding], path: CriticalPath | None) -> Fin
     return FindingsView("" if path is None else str(path), tuple(findings), none)
 
 
-def findings_json(name: str, findings: Sequence[Finding], path: CriticalPath | None) -> str:
-    """Return the same as one JSON object in one line: ``name``, ``findings``, ``critical_path``."""
+def findings_json(name: str, findings: Sequence[Finding], path: CriticalPath | str | None) -> str:
+    """Return the same as one JSON object in one line: ``name``, ``findings``, ``critical_path``.
+
+    Of a path of which only the text is known, that is its ``text``.
+    """
     told = {
         "name": name,
         "findings": [one.to_dict() for one in findings],
-        "critical_path": None if path is None else asdict(path),
+        "critical_path": ({"text": path} if isinstance(path, str) else asdict(path)) if path else None,
     }
     return json.dumps(told)
