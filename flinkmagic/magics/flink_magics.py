@@ -259,6 +259,9 @@ class FlinkMagics(ConfiguredOptions, Magics):
         elif options.findings or options.json:
             lines = self.line_jobs.findings(options.name)
             for job in self._last_jobs(options.name, graphs) if graphs or not lines else ():
+                if job.streams and not options.json:
+                    print(f"{job.name}: what its streams lose time with is not looked for; %flinkjobs {job.name}")
+                    continue
                 print(findings_of(job.name, job.findings(), job.critical_path(), as_json=options.json))
             for label, found in lines.items():
                 print(findings_of(label, found.found, found.path, as_json=options.json))

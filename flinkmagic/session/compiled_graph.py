@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.merging import check_runnable, spanning
@@ -136,6 +137,9 @@ class CompiledGraph:
         Called with each job that has started, by the thread that started it.
     """
 
+    unused: Mapping[str, str] = MappingProxyType({})
+    """By the name of a DataFrame, why the rows that earlier lines have kept of it are not used."""
+
     def __init__(
         self,
         program: Program,
@@ -233,7 +237,7 @@ class CompiledGraph:
                 notes += [self._unshared_note] if self._unshared_note else []
                 job = Job(
                     self.name, planned, graph, self.spark, self.options, names,
-                    views=self._views, notes=notes, full=full, starts=starts,
+                    views=self._views, notes=notes, full=full, starts=starts, unused=self.unused,
                 )  # fmt: skip
                 # A job that could not be started does not belong to the graph, where it would count as running forever.
                 job._start()

@@ -108,11 +108,13 @@ class Job:
         notes: Sequence[str],
         full: bool,
         starts: StreamStarts,
+        unused: Mapping[str, str],
     ) -> None:
         self.name = name
         self.number = next(_NUMBERS[name])
         self._spark, self._views = spark, views
         self._own_notes = (*notes, *starts.notes)
+        self._unused = dict(unused)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
         self._is_line = planned.origin.is_line
@@ -305,8 +307,8 @@ class Job:
         return self._deployment.not_retained
 
     def not_used(self) -> dict[str, str]:
-        """Return, by the name of a DataFrame, why its kept rows are not used."""
-        return self._deployment.not_used
+        """Return, by the name of a DataFrame, why rows that were kept of it are not used."""
+        return {**self._unused, **self._deployment.not_used}
 
     @property
     def added_files(self) -> int:

@@ -52,7 +52,7 @@ class LineGraph(CompiledGraph):
         unused: Mapping[str, str] = MappingProxyType({}),
         origin: RunOrigin = LINE,
     ) -> None:
-        self.unused = dict(unused)
+        self.unused: dict[str, str] = dict(unused)
         """By the name of a DataFrame, why the rows that were kept of it are not used."""
         # A write's clones are its own, as only they know of the user's query listeners. A line starts no query of a
         # stream, whatever mode is set for cells.
@@ -66,7 +66,7 @@ class LineGraph(CompiledGraph):
         kept = [name for name in made if name not in job.not_retained()]
         told = [brought_up_to_date(job.added_files)] if job.added_files else []
         told += [in_full(why) for why in list(job.not_refreshed().values())[:1]]
-        told += [not_used(name, why) for name, why in {**self.unused, **job.not_used()}.items()]
+        told += [not_used(name, why) for name, why in job.not_used().items()]
         told += [paid_for(", ".join(dict.fromkeys(kept)))] if kept else []
         return [*told, *_first_finding(job)]
 

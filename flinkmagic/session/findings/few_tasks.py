@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flinkmagic.deployment import TaskRecord
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts, metric
 
 LEAST_MS = 500.0
@@ -20,9 +21,16 @@ MOSTLY = 0.5
 """The slots without a task of the stage must have idled for this part of its time: else other stages use them."""
 
 
+def with_rows(vertex: VertexFacts) -> tuple[TaskRecord, ...]:
+    """Return the tasks that read rows, as far as that is known: those of a columnar file without a row group do not."""
+    if vertex.first(lambda one: "paths" in one.metrics) is None:
+        return vertex.tasks
+    return tuple(task for task in vertex.tasks if task.rows_in is None or task.rows_in) or vertex.tasks
+
+
 def idle_beside(job: JobFacts, vertex: VertexFacts) -> float:
-    """Return the time for which slots idled while a vertex ran that has fewer tasks than there are slots; else 0."""
-    tasks = vertex.tasks
+    """Return the time for which slots idled while a vertex ran of which fewer tasks have rows than there are slots."""
+    tasks = with_rows(vertex)
     collecting_ms = sum(task.gc_ms or 0 for task in tasks)  # there is no less garbage for more tasks
     if not 0 < len(tasks) < job.slots or vertex.run_ms - collecting_ms < LEAST_MS:
         return 0.0

@@ -32,7 +32,7 @@ def slowest_task(job: JobFacts, vertex: VertexFacts) -> SlowestTask | None:
         return None
     slow = max(vertex.tasks, key=lambda task: task.end_ms or 0.0)
     others = [task for task in vertex.tasks if task is not slow]
-    typical_ms = median(map(took_ms, others))
+    typical_ms = median(map(took_ms, _alike(vertex, slow, others)))
     times = ratio(took_ms(slow), typical_ms)
     if times < SLOW:
         return None
@@ -40,3 +40,13 @@ def slowest_task(job: JobFacts, vertex: VertexFacts) -> SlowestTask | None:
     size = ratio(slow.bytes_in or 0, median(task.bytes_in or 0 for task in others))
     alone_since = max(slow.start_ms, *(task.end_ms or 0.0 for task in others))
     return SlowestTask(slow, typical_ms, times, max(rows, size), job.idle_ms(alone_since, slow.end_ms or 0.0))
+
+
+def _alike(vertex: VertexFacts, slow: TaskRecord, others: list[TaskRecord]) -> list[TaskRecord]:
+    """Return the tasks to compare one with: the first one on each slot may wait until a Python worker has started."""
+    if not any(one.start_of_python_ms for one in vertex.operators):
+        return others
+    ordered = sorted(vertex.tasks, key=lambda task: task.start_ms, reverse=True)
+    first = {task.slot: task for task in ordered}
+    warm = [task for task in others if task is not first[task.slot]]
+    return warm if warm and slow is not first[slow.slot] else others

@@ -39,6 +39,18 @@ def test_partitions_that_are_uneven_cost_nothing_where_the_large_one_is_begun_fi
     assert found(job(vertex(*tasks, reads="HASH"))) == []
 
 
+def test_the_start_of_python_workers_hides_no_skew():
+    """Seen: the first task on each of four slots took five seconds, as did a later one with most of the rows."""
+    started = operator("BatchEvalPythonExec", metrics={"pythonTotalTime": 16_000, "pythonProcessingTime": 2_000})
+    first = [task(one, 0, 5, slot=f"1_{one}") for one in range(4)]
+    later = [task(4 + one, 5, 1.4, slot=f"1_{one}") for one in range(3)]
+    large = task(7, 5, 4.8, slot="1_3", rows_in=8500)
+    tasks = [*first, *later, large]
+    (finding,) = find(job(vertex(*tasks, reads="HASH", operators=(started,)), slots=4))
+    assert (finding.rule, finding.cost_s) == ("skewed-partition", pytest.approx(3 * 3.4))
+    assert found(job(vertex(*tasks, reads="HASH"), slots=4)) == []
+
+
 def test_bytes_count_where_rows_do_not_tell():
     tasks = [*even(3, slots=3), task(3, 0, 5, bytes_in=10 * MIB)]
     assert found(job(vertex(*tasks, reads="HASH"), slots=4)) == ["skewed-partition"]
@@ -153,6 +165,19 @@ def test_too_few_tasks_cost_the_slots_that_nothing_else_uses():
     beside = vertex(*[task(one, one, 1) for one in range(3)], id="other")
     assert found(job(alone, beside)) == []
     assert found(job(vertex(task(0, 0, 0.4), operators=(scan,)))) == []
+
+
+def test_tasks_of_a_file_without_a_row_group_do_not_count():
+    """Seen: Spark cuts a file of 90 MB in four, and one task has its only row group."""
+    metrics = {"filesSize": 90 * MIB, "numFiles": 1, "paths": ["a"], "format": "parquet"}
+    scan = operator("FileSourceScanExec", metrics=metrics)
+    empty = [task(one, 0, 0.05, rows_in=0, slot=f"1_{one}") for one in range(3)]
+    one = vertex(*empty, task(3, 0, 3, rows_in=2_000_000, bytes_in=90 * MIB, slot="1_3"), operators=(scan,))
+    (finding,) = find(job(one, slots=4))
+    assert (finding.rule, finding.what) == ("too-few-tasks", "all rows in 1 of 4 tasks for 4 slots, for 3.1 s")
+    assert finding.cure.startswith("df.repartition(8)")
+    by_key = vertex(*one.tasks, reads="HASH")
+    assert found(job(by_key, slots=4)) == ["skewed-partition"]
 
 
 def test_a_columnar_file_is_not_divided_below_its_row_groups():
@@ -407,6 +432,30 @@ def test_the_start_of_python_workers_is_not_the_functions_time():
     assert find(started_first(3000, pythonBootTime=0, pythonInitTime=9000))[0].cost_s == pytest.approx(3.0)
     # One worker was there before, the other was not. Spark 4.1 and newer tell the functions' own time.
     assert find(started_first(3000, pythonInitTime=9000, pythonProcessingTime=2400))[0].cost_s == pytest.approx(2.4)
+
+
+@pytest.mark.parametrize(
+    ("function", "cure"),
+    [
+        ("lambda text: text.upper()", "F.upper(col)"),
+        ("lambda text: text.startswith('a')", "col.startswith('a')"),
+        ("lambda text: len(text)", "F.length(col)"),
+        ("lambda text: text[:3]", "F.substring(col, 1, 3)"),
+        ("lambda x: x * 2", "col * 2"),
+        ("lambda x: 2 * x.upper()", "F.upper(col), F.regexp_extract"),
+        ("lambda text: text.upper()[:3]", "F.upper(col), F.regexp_extract"),
+        ("lambda text: text[:-3]", "F.upper(col), F.regexp_extract"),
+        ("lambda x, y: x * 2", "F.upper(col), F.regexp_extract"),
+        ("known", "F.upper(col), F.regexp_extract"),
+    ],
+)
+def test_a_built_in_that_plainly_does_the_same_is_the_cure(function, cure):
+    line = f'loud = rows.withColumn("loud", F.udf({function})("text"))'
+    called = operator("BatchEvalPythonExec", metrics={"pythonTotalTime": 3000}, code=line)
+    (finding,) = find(job(vertex(*even(4, rows_in=3000), operators=(called,))))
+    assert finding.cure.startswith(cure)
+    part = replace(called, code=f"    F.udf({function})('text'),")  # of a statement of several lines
+    assert find(job(vertex(*even(4, rows_in=3000), operators=(part,))))
 
 
 def test_a_function_over_a_few_rows_is_slow_by_itself():

@@ -12,6 +12,7 @@ want code of their own.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -53,7 +54,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             python_ms,
             "measured: the time of Python workers" if is_known else "estimated: at most the stage's time",
             "likely" if is_known and is_by_row else "possible",
-            _BY_ROW if is_by_row else _BY_COLUMN,
+            (_built_in(longest.code) or _BY_ROW) if is_by_row else _BY_COLUMN,
         )
 
 
@@ -61,6 +62,42 @@ def _ran_ms(function: OperatorFacts) -> int:
     return metric(function.metrics, "pythonTotalTime") - function.start_of_python_ms
 
 
+def _built_in(code: str) -> str:
+    """Return the built-in that plainly does what the lambda function of a line does; empty if there is none."""
+    try:
+        nodes = list(ast.walk(ast.parse(code.strip())))
+    except SyntaxError:  # a part of a statement
+        return ""
+    functions = [one for one in nodes if isinstance(one, ast.Lambda)]
+    if len(functions) != 1 or len(functions[0].args.args) != 1:
+        return ""
+    found = _expression(functions[0].body, functions[0].args.args[0].arg)
+    return f"{found}  # does the same without Python" if found else ""
+
+
+def _expression(body: ast.expr, argument: str) -> str:
+    """Return a function's value as an expression of its column ``col``."""
+    match body:
+        case ast.Call(ast.Attribute(ast.Name(id), name), [], []) if id == argument and name in _METHODS:
+            return f"F.{name}(col)"
+        case ast.Call(
+            ast.Attribute(ast.Name(id), "startswith" | "endswith" as name), [ast.Constant(str(text))], []
+        ) if id == argument:
+            return f"col.{name}({text!r})"
+        case ast.Call(ast.Name(name), [ast.Name(id)], []) if id == argument and name in _OF_PYTHON:
+            return _OF_PYTHON[name]
+        case ast.Subscript(ast.Name(id), ast.Slice(None, ast.Constant(int(end)), None)) if id == argument and end > 0:
+            return f"F.substring(col, 1, {end})"
+        case ast.BinOp(ast.Name(id), ast.Add() | ast.Sub() | ast.Mult(), ast.Constant(int() | float())) if (
+            id == argument
+        ):
+            return ast.unparse(body).replace(argument, "col", 1)
+    return ""
+
+
+_METHODS = frozenset({"lower", "upper"})
+_OF_PYTHON = {"abs": "F.abs(col)", "len": "F.length(col)", "str": 'col.cast("string")'}
+"""Of Python's built-in functions: of a text, ``len`` counts the same; of an array it would be ``F.size``."""
 _BY_ROW = "F.upper(col), F.regexp_extract(col, ...), F.when(...)  # a built-in; else @F.pandas_udf, for whole columns"
 _BY_COLUMN = "F.transform(...), F.aggregate(...), Window...  # if built-ins can do it; else this is where the time goes"
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from flinkmagic.amounts import count, duration
 from flinkmagic.display.findings import Finding
-from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts, metric
-from flinkmagic.session.findings.few_tasks import idle_beside
+from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts, VertexFacts, metric
+from flinkmagic.session.findings.few_tasks import idle_beside, with_rows
 from flinkmagic.session.findings.rule import Rule
 
 ROW_GROUP = 128 << 20
@@ -30,7 +30,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         if idle_ms and not vertex.reads([*SHUFFLES, "GLOBAL"]):
             source = vertex.first(lambda one: not one.inputs)
             yield RULE.finding(
-                f"{count(len(vertex.tasks), 'task')} for {count(job.slots, 'slot')}, for {duration(vertex.run_ms)}",
+                f"{_tasks(vertex)} for {count(job.slots, 'slot')}, for {duration(vertex.run_ms)}",
                 vertex,
                 source,
                 idle_ms,
@@ -38,6 +38,11 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 "measured",
                 _cure(source, job.slots),
             )
+
+
+def _tasks(vertex: VertexFacts) -> str:
+    some, all_ = len(with_rows(vertex)), len(vertex.tasks)
+    return count(all_, "task") if some == all_ else f"all rows in {some} of {count(all_, 'task')}"
 
 
 def _cure(source: OperatorFacts | None, slots: int) -> str:
