@@ -1,16 +1,21 @@
-"""Draws the pictures of README and site: `python docs/pictures.py`."""
+"""Draws the pictures of README and site: `python -m docs.pictures [KIND ...]`."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import re
+import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import graphviz
 
+from flinkmagic.display import mime_bundle
 from flinkmagic.display.layout_engine import render_dot
+from flinkmagic.session.findings.texts import finding_lines
 
 try:
     import tomllib
@@ -32,12 +37,17 @@ WAY = {
 """The packages in the order in which a cell passes them, and what each hands over."""
 
 
-def main() -> None:
-    """Draw all of them."""
+def main(kinds: Sequence[str]) -> None:
+    """Draw those of some kinds; by default all."""
     IMAGES.mkdir(exist_ok=True)
-    _save(layers(), "layers")
-    _save(way(), "way")
-    job_graph(IMAGES / "delays.svg")
+    if not kinds or "layers" in kinds:
+        _save(layers(), "layers")
+    if not kinds or "way" in kinds:
+        _save(way(), "way")
+    if not kinds or "delays" in kinds:
+        job_graph(IMAGES / "delays.svg")
+    if not kinds or "cures" in kinds:
+        cures(IMAGES / "slow")
 
 
 def layers() -> graphviz.Digraph:
@@ -88,6 +98,28 @@ def job_graph(path: Path) -> None:
         os.chdir(ROOT)
 
 
+def cures(folder: Path) -> None:
+    """Run a job with the fault of each rule of findings, and one without, and write what their job graphs show."""
+    from tests.benchmarks import findings
+    from tests.benchmarks._planted import PLANTED
+
+    folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as home:
+        twins = findings.Twins(findings.session(), Path(home))
+        for planted in {one.rules[0]: one for one in reversed(PLANTED)}.values():
+            for name in ("before", "after"):
+                job, _ = twins.run(planted, with_fault=name == "before")
+                run = job.record()
+                view = replace(run.job_view.paint(run.snapshot), name=name)
+                found = finding_lines([one for one in job.findings() if one.rule in planted.rules])
+                drawn = mime_bundle([view], summary=name, snapshot=run.snapshot, notes=found)
+                # What Spark has cut short may end in a part of the folder's name.
+                picture = re.sub(r"(?:file:)?/[\w/]*…", "…", drawn["image/svg+xml"].replace(f"{home}/", ""))
+                (folder / f"{planted.rules[0]}-{name}.svg").write_text(picture, encoding="utf-8")
+                job.release()
+        findings.session().stop()
+
+
 def _picture(direction: str) -> graphviz.Digraph:
     return graphviz.Digraph(
         graph_attr={"rankdir": direction, "bgcolor": "white", "nodesep": "0.2", "ranksep": "0.3"},
@@ -104,4 +136,4 @@ def _save(picture: graphviz.Digraph, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

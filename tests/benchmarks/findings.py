@@ -107,11 +107,14 @@ def told(finding: Finding) -> str:
 
 
 class Twins:
-    """Runs planted jobs and their twins."""
+    """Runs planted jobs and their twins, over what they read in a folder."""
 
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self._spark, self._home = spark, home
         self._number = 0
+        (home / "data").mkdir()
+        lay_out(spark, home / "data")
+        run_cell(spark, _FOUR_STAGES, home, home / "warm", {})
 
     def session(self, conf: Mapping[str, str]) -> SparkSession:
         """A session of the context with settings of its own."""
@@ -120,14 +123,18 @@ class Twins:
             session.conf.set(name, value)
         return session
 
-    def findings(self, planted: Planted, *, with_fault: bool) -> tuple[tuple[Finding, ...], str, float]:
-        """What is found, in which cell, and how long the job took."""
+    def run(self, planted: Planted, *, with_fault: bool) -> tuple[Job, str]:
+        """A job that is over, and its cell."""
         self._number += 1
         out = self._home / f"job{self._number}"
         cell = planted.faulty if with_fault else planted.healthy
         options = planted.options if with_fault else planted.healthy_options
         session = self.session(planted.conf if with_fault else {})
-        job, source = run_cell(session, cell, self._home / "data", out, {"retain": "job", **options}, planted.runs)
+        return run_cell(session, cell, self._home / "data", out, {"retain": "job", **options}, planted.runs)
+
+    def findings(self, planted: Planted, *, with_fault: bool) -> tuple[tuple[Finding, ...], str, float]:
+        """What is found, in which cell, and how long the job took."""
+        job, source = self.run(planted, with_fault=with_fault)
         path = job.critical_path()
         found = job.findings()
         job.release()
@@ -177,10 +184,7 @@ def overheads(spark: SparkSession, home: Path, pairs: int) -> list[float]:
 
 def with_faults(spark: SparkSession, home: Path, planted: Sequence[Planted]) -> dict[str, Any]:
     """Run jobs with a fault, and their twins."""
-    (home / "data").mkdir()
-    lay_out(spark, home / "data")
     twins = Twins(spark, home)
-    run_cell(spark, _FOUR_STAGES, home, home / "warm", {})
     found = by_rule = silent = quiet = 0
     loud: list[str] = []
     for one in planted:
