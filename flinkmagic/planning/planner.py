@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.errors.capturing import NoResultError, SparkConnectSessionError
@@ -75,6 +76,8 @@ class PlannedJob:
     """The Java session on which the (first) plan was made; kept alive with the job."""
     warnings: tuple[str, ...] = ()
     """What the user should know."""
+    planning_s: float = 0.0
+    """How long planning took."""
     boundaries: tuple[PlannedBoundary, ...] = ()
     """The DataFrames of `shared` whose rows are kept."""
     asked: Mapping[DataFrame, frozenset[int]] = field(default_factory=dict, repr=False)
@@ -122,7 +125,9 @@ def plan(
     requests = requests_of(program, collected=origin.collects)
     if not requests:
         raise NoResultError(name)
-    return _Planner(program, options or JobOptions(), origin).plan(requests, name, on_progress)
+    started = time.monotonic()
+    planned = _Planner(program, options or JobOptions(), origin).plan(requests, name, on_progress)
+    return replace(planned, planning_s=time.monotonic() - started)
 
 
 class _Planner:

@@ -118,6 +118,7 @@ class Job:
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
         self._is_line = planned.origin.is_line
+        self._planning_ms = 1000 * planned.planning_s
         self.streams = tuple(start.batches for start in starts.made.values() if start.batches is not None)
         self._start_errors = tuple(starts.errors.values())
         self._deployment = _deployment(name, planned, execution_graph, spark, options, starts, full=full)
@@ -376,6 +377,7 @@ class Job:
             not_retained=self.not_retained(),
             not_used=self.not_used(),
             is_first=not before,
+            planning_ms=self._planning_ms,
             # The jobs of lines are called by what is done: `count`.
             has_run_before=self.name in before and not self._is_line,
         )

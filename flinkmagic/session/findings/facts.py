@@ -165,6 +165,8 @@ class JobFacts:
     is_finished: bool = True
     is_first: bool = False
     """Whether no job ran before it in its driver, which loads the classes of Spark for it."""
+    planning_ms: float = 0.0
+    """How long the driver planned it before it began; 0 if that is not known."""
     has_run_before: bool = False
     """Whether a job of its name ran before it in the session."""
     not_retained: Mapping[str, str] = field(default_factory=dict)

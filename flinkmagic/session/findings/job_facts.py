@@ -29,6 +29,7 @@ def job_facts(
     reads_of_dropped_caches: Mapping[int, int],
     has_run_before: bool,
     is_first: bool,
+    planning_ms: float,
 ) -> JobFacts:
     """Return the facts of a job.
 
@@ -59,6 +60,7 @@ def job_facts(
         slots_of_session=state.slots_of_session,
         is_finished=info.job_status is JobStatus.FINISHED,
         is_first=is_first,
+        planning_ms=planning_ms,
         has_run_before=has_run_before,
         not_retained=not_retained,
         not_used=not_used,

@@ -3,7 +3,7 @@
 Source: Sparklens' "driver wall clock time", which no number of executors makes shorter; the gaps at both ends of
 Spark's event timeline. Of what happens between stages `idle_slots` tells.
 
-Threshold: a second, and a quarter of the job's time.
+Threshold: a second, and a quarter of the job's time and that of its planning.
 
 Counter-example: the first job of a driver, which loads Spark's classes meanwhile; the tenths of a second that it takes
 to plan a query and to commit its files.
@@ -29,8 +29,8 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         return
     first = min(job.vertices, key=lambda vertex: vertex.start_ms)
     last = max(job.vertices, key=lambda vertex: vertex.end_ms)
-    least_ms = max(LONG_MS, MUCH * job.elapsed_ms)
-    before_ms = job.idle_ms(job.started_ms, first.start_ms, slots=1)
+    least_ms = max(LONG_MS, MUCH * (job.planning_ms + job.elapsed_ms))
+    before_ms = job.planning_ms + job.idle_ms(job.started_ms, first.start_ms, slots=1)
     if before_ms >= least_ms:
         yield RULE.finding(
             f"no task ran for {duration(before_ms)} before the first stage: the driver planned the job or listed files",
