@@ -93,7 +93,7 @@ def columns_read(names: str) -> str:
 EVICTED = "they were evicted to make room"
 RELEASED = "they were released"
 OTHER_SETTINGS = "a setting has changed"
-OTHER_CODE = "a function, or what it reads, has changed"
+OTHER_CODE = "a function has changed, or rows that it is made of were computed anew"
 """Why kept rows are not used."""
 
 

@@ -139,6 +139,32 @@ VERDICTS: dict[tuple[str, str, str], Verdict] = {
         "python-functions",
         'host_day_df = logs_df.select(logs_df.host, F.dayofmonth("time").alias("day"))',
     ): Verdict(False, "F.to_timestamp(..., 'dd/MMM/yyyy:HH:mm:ss Z') makes the same"),
+    (
+        "web_logs",
+        "python-functions",
+        'logs_df = logs_df.filter(col("status").isNotNull()).na.fill({"content_size": 0})',
+    ): Verdict(False, "the same function, of another action"),
+    (
+        "web_logs",
+        "input-read-again",
+        'host_day_df = logs_df.select(logs_df.host, F.dayofmonth("time").alias("day"))',
+    ): Verdict(False, "31 MB of text are read and parsed twice, of which 1.5 s are the function that parses times"),
+    (
+        "sensor_readings",
+        "not-kept",
+        'hourly.withColumn("day", F.to_date("hour")).write.mode("overwrite").partitionBy("day").parquet('
+        '"out/sensors/hourly")',
+    ): Verdict(False, "`good`, which drops duplicates, was kept anew with more columns: rows made of it may differ"),
+    (
+        "sensor_readings",
+        "not-kept",
+        'spikes.select("device_id", "ts", "temperature").coalesce(1).write.mode("overwrite").csv(',
+    ): Verdict(False, "`good`, which drops duplicates, was kept anew with more columns: rows made of it may differ"),
+    (
+        "03-failure-and-resume",
+        "straggling-task",
+        'means.select("carrier", slowly("delay").alias("delay")).write.mode("overwrite").parquet("out/carriers")',
+    ): Verdict(True, "the executor is killed, on purpose; its successor starts Python workers for that task"),
     ("q21", "spill", 'spark.sql("""SELECT s_name, count(*) AS numwait'): Verdict(
         False, "with 16 partitions 4.0 s in place of 4.4, with 6 GB 3.7"
     ),
