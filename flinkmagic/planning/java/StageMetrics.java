@@ -8,6 +8,7 @@ import java.util.Map;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
@@ -86,21 +87,20 @@ public class StageMetrics {
                 }
             }
         } else if (plan instanceof InMemoryTableScanExec) {
-            InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
-            addCache(facts, scan.relation().cacheBuilder(), scan.session().sparkContext());
+            addCache(facts, ((InMemoryTableScanExec) plan).relation().cacheBuilder());
         }
         return facts;
     }
 
     /** What a cache of the user's holds; nothing of one that is not filled, or was dropped. */
-    private static void addCache(Map<String, Object> facts, CachedRDDBuilder cache, SparkContext context) {
+    private static void addCache(Map<String, Object> facts, CachedRDDBuilder cache) {
         if (!cache.isCachedColumnBuffersLoaded()) {
             return;
         }
-        int id = cache.cachedColumnBuffers().id();
-        for (RDDInfo info : context.getRDDStorageInfo()) {
-            if (info.id() == id) {
-                facts.put("cacheId", Integer.valueOf(id));
+        RDD rows = cache.cachedColumnBuffers();
+        for (RDDInfo info : rows.sparkContext().getRDDStorageInfo()) {
+            if (info.id() == rows.id()) {
+                facts.put("cacheId", Integer.valueOf(rows.id()));
                 facts.put("cachePartitions", Integer.valueOf(info.numPartitions()));
                 facts.put("cachedPartitions", Integer.valueOf(info.numCachedPartitions()));
                 facts.put("cachedBytes", Long.valueOf(info.memSize()));
