@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -215,9 +216,14 @@ def peak_memory() -> Iterator[list[int]]:
         thread.join()
 
 
+STARTED_S = 0.2
+"""A process that the JVM starts has the JVM's own memory until it runs its program, and would count that twice."""
+
+
 def proportional_bytes(process: psutil.Process) -> int:
     try:
-        return int(process.memory_full_info().pss)
+        is_starting = time.time() - process.create_time() < STARTED_S
+        return 0 if is_starting else int(process.memory_full_info().pss)
     except psutil.NoSuchProcess:
         return 0
 
