@@ -92,9 +92,9 @@ public class StageMetrics {
         return facts;
     }
 
-    /** What a cache of the user's holds; nothing of one that is not filled, or was dropped. */
+    /** What a cache of the user's holds; nothing of one that is not filled, or was dropped, nor of what a run keeps. */
     private static void addCache(Map<String, Object> facts, CachedRDDBuilder cache) {
-        if (!cache.isCachedColumnBuffersLoaded()) {
+        if (PlanLeaves.isOfRun(cache) || !cache.isCachedColumnBuffersLoaded()) {
             return;
         }
         RDD rows = cache.cachedColumnBuffers();
@@ -115,21 +115,26 @@ public class StageMetrics {
      * @param ids those of the caches' RDDs, separated by commas
      */
     public String readsOfDropped(SparkContext context, String ids) {
-        scala.collection.Seq known = context.statusStore().stageList(
-            new ArrayList<StageStatus>(), false, false, new double[0], new ArrayList<TaskStatus>());
         List<String> answer = new ArrayList<String>();
         for (String each : ids.split(",")) {
             Integer id = Integer.valueOf(each);
-            int stages = 0;
-            for (Object one : JavaConverters.asJavaIterable(known)) {
-                StageData stage = (StageData) one;
-                if (stage.status() == StageStatus.COMPLETE && stage.rddIds().contains(id)) {
-                    stages++;
-                }
-            }
-            answer.add(context.getPersistentRDDs().contains(id) ? "-1" : Integer.toString(stages));
+            boolean isThere = context.getPersistentRDDs().contains(id);
+            answer.add(isThere ? "-1" : Integer.toString(reads(context, id)));
         }
         return String.join(",", answer);
+    }
+
+    private static int reads(SparkContext context, Integer id) {
+        int stages = 0;
+        scala.collection.Seq known = context.statusStore().stageList(
+            new ArrayList<StageStatus>(), false, false, new double[0], new ArrayList<TaskStatus>());
+        for (Object one : JavaConverters.asJavaIterable(known)) {
+            StageData stage = (StageData) one;
+            if (stage.status() == StageStatus.COMPLETE && stage.rddIds().contains(id)) {
+                stages++;
+            }
+        }
+        return stages;
     }
 
     private static void addFiles(Map<String, Object> facts, HadoopFsRelation relation, PartitioningAwareFileIndex index) {

@@ -165,6 +165,17 @@ def test_a_cache_that_is_dropped_after_one_read_is_told(spark, tmp_path, all_tol
     assert by_rule(job)["unread-cache"].what.startswith("10.0 K rows (")
 
 
+def test_rows_that_a_run_keeps_are_no_cache_of_the_user_s(spark, tmp_path, all_told):
+    with flinkmagic.capture(spark, name="shared_rows") as program:
+        twice = spark.range(0, 10_000, 1, 2).withColumn("d", F.udf(lambda number: 2 * number, "long")("id"))
+        twice.where("d % 4 = 0").write.parquet(str(tmp_path / "a"))
+        twice.where("d % 4 = 2").write.parquet(str(tmp_path / "b"))
+    job = flinkmagic.compile(program).run()
+    scans = [one for one in operators(job).values() if "In-memory table twice" in f"{one.operator} {one.text}"]
+    assert [(one.metrics["numOutputRows"], "cacheId" in one.metrics) for one in scans] == [(10_000, False)]
+    assert job._facts().caches == frozenset()
+
+
 def test_a_cache_that_two_jobs_read_is_none_for_nothing(spark, all_told):
     rows = spark.range(0, 10_000, 1, 2).selectExpr("id", "id % 7 AS k").cache()
     first, second = (flinkmagic.compile({"n": rows.groupBy(key).count()}, "two").run() for key in ("k", "id"))

@@ -616,6 +616,15 @@ def test_a_sort_whose_order_a_shuffle_undoes_is_needless():
     assert finding.what == "all rows are sorted, and then shuffled, and sorted again by day ASC NULLS FIRST"
 
 
+def test_a_sort_is_undone_by_the_one_that_reads_its_shuffle_alone():
+    joined = operator("ShuffledHashJoinExec", id=1, inputs=(1,))
+    above = operator("SortExec", id=2, text="Sort [day#2 ASC NULLS FIRST], false, 0", inputs=(1,))
+    groups = replace(grouped(), operators=(joined, above))
+    assert found(job(*sorted_rows(), groups)) == []
+    both = [operator("ProjectExec", id=one, inputs=(1,)) for one in (2, 3)]
+    assert found(job(*sorted_rows(*both), grouped())) == []
+
+
 def test_a_sort_below_a_function_of_the_order_is_needed():
     collected = operator("SortAggregateExec", id=2, text="SortAggregate(functions=[collect_list(x#3)])", inputs=(1,))
     assert found(job(*sorted_rows(), grouped(collected))) == []

@@ -59,25 +59,20 @@ def _find(job: JobFacts) -> Iterator[Finding]:
 
 
 def _sort(vertex: VertexFacts, read: InputFacts) -> OperatorFacts | None:
-    """Return the sort that reads an edge."""
+    """Return the sort that reads an edge; None if something else does."""
     one = vertex.first(lambda one: one.id == read.reader)
-    return one if one is None or one.kind == _SORT else _next(vertex, one)
+    if one is not None and one.kind in _KEEP_ORDER:
+        one = next(iter(_readers(vertex, one)), None)
+    return one if one is not None and one.kind == _SORT else None
 
 
-def _next(vertex: VertexFacts, below: OperatorFacts) -> OperatorFacts | None:
+def _readers(vertex: VertexFacts, below: OperatorFacts) -> list[OperatorFacts]:
     """Return what reads the rows of an operator in its vertex, behind all that keeps their order."""
-    one: OperatorFacts | None = below
-    while one is not None and (one is below or one.kind in _KEEP_ORDER):
-        readers = [each for each in vertex.operators if one.id in each.inputs]
-        one = readers[0] if len(readers) == 1 else None
-    return one
-
-
-def _last(vertex: VertexFacts, below: OperatorFacts) -> OperatorFacts:
-    """Return the last of the operators above one that keep the order."""
-    while readers := [each for each in vertex.operators if below.id in each.inputs and each.kind in _KEEP_ORDER]:
-        below = readers[0]
-    return below
+    while True:
+        readers = [each for each in vertex.operators if below.id in each.inputs]
+        if len(readers) != 1 or readers[0].kind not in _KEEP_ORDER:
+            return readers
+        (below,) = readers
 
 
 def _undone(job: JobFacts, vertex: VertexFacts, sort: OperatorFacts, producer: VertexFacts) -> str:
@@ -87,14 +82,9 @@ def _undone(job: JobFacts, vertex: VertexFacts, sort: OperatorFacts, producer: V
         is_asked = producer.above is not None and _ORDERS.search(producer.above.code) is not None
         is_written = is_asked and vertex.kind == "write"
         return f"sorted again for the partitions that are written ({_columns(sort)})" if is_written else ""
-    above = _next(vertex, sort)
-    if above is not None and above.kind == _SORT:
-        return f"sorted again by {_columns(above)}"
-    if above is not None and vertex.kind == "write" and above is vertex.operators[-1]:
-        return "written where no order is kept" if _KEEPS_NO_ORDER.search(f"{above.operator} {above.text}") else ""
-    last = _last(vertex, sort)
-    if above is not None and above is not last:
-        return ""
+    above = _readers(vertex, sort)
+    if above:
+        return _undone_within(vertex, above)
     readers = [
         (one.partitioner, _sort(consumer, one))
         for consumer in job.consumers(vertex)
@@ -105,6 +95,16 @@ def _undone(job: JobFacts, vertex: VertexFacts, sort: OperatorFacts, producer: V
         return ""
     by = next(_columns(found) for _, found in readers if found is not None)
     return f"shuffled, and sorted again by {by}"
+
+
+def _undone_within(vertex: VertexFacts, readers: list[OperatorFacts]) -> str:
+    """Return what operators of the same vertex make of an order; empty if they keep it, or may."""
+    reader = readers[0]
+    if all(one.kind == _SORT for one in readers):
+        return f"sorted again by {_columns(reader)}"
+    is_write = vertex.kind == "write" and readers == [vertex.operators[-1]]
+    keeps_none = is_write and _KEEPS_NO_ORDER.search(f"{reader.operator} {reader.text}") is not None
+    return "written where no order is kept" if keeps_none else ""
 
 
 def _columns(sort: OperatorFacts) -> str:

@@ -18,20 +18,19 @@ from collections.abc import Iterator
 
 from flinkmagic.amounts import duration, magnitude
 from flinkmagic.display.findings import Finding
-from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric
+from flinkmagic.session.findings.facts import PYTHON_FUNCTIONS, JobFacts, OperatorFacts, metric
 from flinkmagic.session.findings.rule import Rule
 
 MOST = 0.5
 MANY_ROWS = 10_000
 
-_FUNCTIONS = frozenset({"BatchEvalPythonExec", "ArrowEvalPythonExec"})
 _OF_COLUMNS = re.compile(r", 200$")
 """How Spark's text of an operator ends whose functions are those of `pandas_udf`."""
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
     for vertex in job.vertices:
-        functions = [one for one in vertex.operators if one.kind in _FUNCTIONS]
+        functions = [one for one in vertex.operators if one.kind in PYTHON_FUNCTIONS]
         if not functions or not vertex.run_ms:
             continue
         ran = [_ran_ms(one) for one in functions]

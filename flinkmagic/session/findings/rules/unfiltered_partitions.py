@@ -18,15 +18,14 @@ from collections.abc import Iterator
 from flinkmagic.amounts import magnitude
 from flinkmagic.display.findings import Finding
 from flinkmagic.planning.plan_reader import FILE_SCAN
-from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
+from flinkmagic.session.findings.facts import PYTHON_FUNCTIONS, JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
 
 MANY = 4
 FEW = 0.1
 
 _FILTER = "FilterExec"
-_FUNCTIONS = frozenset({"BatchEvalPythonExec", "ArrowEvalPythonExec"})
-_ON_THE_WAY = _FUNCTIONS | {"ColumnarToRowExec", "ProjectExec", _FILTER}
+_ON_THE_WAY = PYTHON_FUNCTIONS | {"ColumnarToRowExec", "ProjectExec", _FILTER}
 _CALENDAR = re.compile(r"(?:^|_)(?:year|month|week|day|date|dt|ds|hour|yyyy\w*)(?:$|_)", re.IGNORECASE)
 _TIME = re.compile(
     r"\b\d{4}-\d\d\b|\b(?:year|month|dayofmonth|weekofyear|date_format|date_trunc|trunc|hour)\(|\bas date\b"
@@ -75,7 +74,7 @@ def _above(vertex: VertexFacts, scan: OperatorFacts) -> list[OperatorFacts]:
 
 def _asked(above: list[OperatorFacts], columns: tuple[str, ...]) -> str:
     """Return the partitions' column on which the filters, in fact, depend; empty if that is not known."""
-    functions = " ".join(one.text for one in above if one.kind in _FUNCTIONS)
+    functions = " ".join(one.text for one in above if one.kind in PYTHON_FUNCTIONS)
     called = next((one for one in columns if re.search(rf"\b{re.escape(one)}\b(?!\()", functions)), "")
     filters = " ".join(one.text for one in above if one.kind == _FILTER)
     is_of_time = _TIME.search(filters) is not None

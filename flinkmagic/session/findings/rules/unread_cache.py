@@ -7,8 +7,6 @@ Threshold: any, if its cost is worth telling. It is told once the cache has been
 later cell may read it. Keeping is charged with four milliseconds for each MB and 0.2 µs for each row. Measured, as the
 processor time of a stage that fills a cache, less that of one that does not: 0.1 to 0.6 µs for each row.
 
-A job fills a cache in a stage of its own, where it has one, and reads it in another.
-
 Counter-example: a cache that two stages read, of one job or of two.
 """
 
@@ -22,6 +20,8 @@ from flinkmagic.planning.plan_reader import CACHED_SCAN
 from flinkmagic.session.findings.facts import JobFacts, metric
 from flinkmagic.session.findings.rule import Rule
 
+STAGES = 2
+"""Spark counts the stage that fills a cache as one that reads it. An older one may be forgotten, but no younger one."""
 KEEPING_MB_MS = 4.0
 KEEPING_ROW_MS = 0.0002
 """What Spark takes to encode rows as columns and to store them."""
@@ -30,9 +30,8 @@ KEEPING_ROW_MS = 0.0002
 def _find(job: JobFacts) -> Iterator[Finding]:
     for vertex in job.vertices:
         scan = vertex.first(lambda one: one.kind == CACHED_SCAN and "cacheId" in one.metrics)
-        stages = None if scan is None else job.reads_of_dropped_caches.get(scan.metrics["cacheId"])
         filled = next((one for one in job.producers(vertex) if one.kind == "boundary"), None)
-        if scan is None or stages is None or stages > (1 if filled is None else 2):
+        if scan is None or filled is None or job.reads_of_dropped_caches.get(scan.metrics["cacheId"]) != STAGES:
             continue
         kept = metric(scan.metrics, "cachedBytes") + metric(scan.metrics, "cachedOnDisk")
         rows = metric(scan.metrics, "numOutputRows")
@@ -40,7 +39,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             f"{magnitude(rows)} rows ({size(kept)}) were cached, and dropped before anything else had read them",
             vertex,
             scan,
-            min((filled or vertex).run_ms, KEEPING_MB_MS * kept / 1e6 + KEEPING_ROW_MS * rows),
+            min(filled.run_ms, KEEPING_MB_MS * kept / 1e6 + KEEPING_ROW_MS * rows),
             "estimated: 4 ms for each MB that is kept and 0.2 µs for each row",
             "likely",
             f"{scan.variable or 'df'} = ...  # without cache() and unpersist()",
