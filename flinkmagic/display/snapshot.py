@@ -117,7 +117,7 @@ class NodeView:
     members: tuple[str, ...] = ()
     """The job vertices that a box represents, if there are several."""
     cost: VertexCost | None = None
-    """What its tasks cost, once all of them are done."""
+    """What its tasks cost, once all of them are done, or a stream's last batch."""
     marks: tuple[str, ...] = ()
     """What was found to have lost time in it, a line for each finding."""
 
@@ -225,7 +225,7 @@ class JobSnapshot:
     facts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """What the run has found out, by job vertex: readable names and values."""
     costs: Mapping[str, VertexCost] = field(default_factory=dict)
-    """What the finished tasks cost, by job vertex."""
+    """What the finished tasks cost, or the last batches of streams, by job vertex."""
     queries: Sequence[QueryView] = ()
     """The streaming queries of the job."""
     findings: FindingsView | None = None
@@ -245,9 +245,13 @@ class JobSnapshot:
         return self.states.get(node.vertex_id, node.states)
 
     def cost_of(self, node: NodeView) -> VertexCost | None:
-        """Return what the tasks of `node` cost, once all have run; None for a part of a vertex, and for several."""
+        """Return what the tasks of `node` cost, once all have run, or a stream's last batch.
+
+        None for a part of a vertex, and for several.
+        """
+        cost = self.costs.get(node.vertex_id) if node.id == node.vertex_id else None
         is_done = leading_state(self.states_of(node)) == "FINISHED"
-        return self.costs.get(node.vertex_id) if is_done and node.id == node.vertex_id else None
+        return cost if cost is not None and (is_done or cost.batch is not None) else None
 
     def marks_of(self, node: NodeView) -> tuple[str, ...]:
         """Return what was found at `node`; nothing for a part of a vertex."""

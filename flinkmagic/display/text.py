@@ -114,8 +114,8 @@ def progress_line(snapshot: JobSnapshot) -> str:
 def to_table(view: GraphView, snapshot: JobSnapshot, *, width: int = _WIDTH) -> str:
     """Return one line for each job vertex, those that took longest first; then the errors.
 
-    A line shows the tasks by state, time, rows and bytes in and out. Names of vertices are cut so that the lines are at
-    most `width` columns wide.
+    A line shows the tasks by state, time (or a stream's last batch), rows and bytes in and out. Names of vertices are
+    cut so that the lines are at most `width` columns wide.
     """
     header = ("vertex", "tasks", "time", "rows in", "rows out", "bytes in", "bytes out")
     rows = [header, *(_row(node, snapshot) for node in snapshot.longest_first(view.nodes))]
@@ -152,7 +152,9 @@ def longest_line(view: GraphView, snapshot: JobSnapshot) -> str:
         return ""
     costs = [(node, snapshot.costs.get(node.vertex_id)) for node in snapshot.longest_first(view.nodes)[:_LONGEST]]
     told = [
-        f"{amounts.cut(node.title, 60)} ({amounts.duration(cost.took_ms)})" for node, cost in costs if cost is not None
+        f"{amounts.cut(node.title, 60)} ({cost.took})"
+        for node, cost in costs
+        if cost is not None and cost.batch is None
     ]
     return f"longest: {'; '.join(told)}" if len(told) > 1 else ""
 
@@ -169,7 +171,7 @@ def _row(node: NodeView, snapshot: JobSnapshot) -> tuple[str, ...]:
     return (
         printable.visible(node.title),
         ", ".join(words) or (LEFT_OUT if LEFT_OUT in snapshot.badges_of(node) else f"{node.parallelism:,}"),
-        amounts.duration(cost.took_ms),
+        cost.took,
         *rows,
         amounts.size(cost.bytes_in),
         amounts.size(cost.bytes_out),

@@ -52,7 +52,7 @@ from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_amounts, task_views
-from flinkmagic.session.stream_facts import stream_facts
+from flinkmagic.session.stream_costs import stream_costs
 from flinkmagic.session.stream_starts import StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
 from flinkmagic.session.vertex_measures import spark_ui, vertex_measures
@@ -263,11 +263,11 @@ class Job:
             errors=_error_views(info),
             note="; ".join(filter(None, notes)),
             reused=frozenset(self.reused()),
-            facts={
-                **run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
-                **(stream_facts(self.execution_graph, self._by_vertex(queries)) if queries else {}),
+            facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
+            costs={
+                **costs(task_amounts(state.tasks)),
+                **(stream_costs(self.execution_graph, self._by_vertex(queries)) if queries else {}),
             },
-            costs=costs(task_amounts(state.tasks)),
             queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
             findings=findings_view(explained.findings, self.critical_path()) if explained is not None else None,
             measures=explained.measures if explained is not None else {},

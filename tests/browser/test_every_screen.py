@@ -209,9 +209,10 @@ def test_streams_show_their_batches_live_and_in_the_saved_picture(lab: Any, open
         check(page)
         notebook.keep_screenshot(f"streams-{'dark' if dark else 'light'}")
     page.locator(f"{VIEW} .fm-node", has_text="withWatermark").first.click()
-    page.wait_for_selector(f"{VIEW} .fm-details section.fm-found:has-text('rows read')")
-    read = page.locator(f"{VIEW} .fm-details section.fm-found td").first.inner_text()
-    assert re.fullmatch(r"[\d,]+ rows read, [\d,]+ written, [\d.]+ K?i?B", read), read
+    page.wait_for_selector(f"{VIEW} .fm-details .fm-cost:has-text('batch')")
+    read = page.locator(f"{VIEW} .fm-details .fm-cost").inner_text()
+    assert re.fullmatch(r"batch \d+ · [\d,.]+ K? ?→ [\d,.]+ K? ?rows( · [\d.]+ K?i?B)?", read), read
+    assert page.locator(f"{VIEW} .fm-node .fm-state-text", has_text="batch").count() >= 2
     assert page.locator(f"{VIEW} [data-kind=findings]").is_hidden()
     notebook.keep_screenshot("streams-details-dark")
     notebook.theme(False)

@@ -55,6 +55,7 @@ class DetailsPane {
   summary(vertex, states) {
     const line = h("div.fm-line-of-facts", {}, h("span.fm-tag", {}, vertex.role_word), h("span.fm-tag", {}, plural(vertex.parallelism, "subtask")));
     for (const badge of vertex.badges) line.append(h("span.fm-tag.fm-tag-strong", {}, badge));
+    if (states?.cost?.length) line.append(h("span.fm-cost", {}, states.cost[0]));
     if (states) line.prepend(h("span.fm-tag.fm-state", { "data-state": states.lead }, stateIcon(this.look, states.lead), this.look.states[states.lead].word));
     return line;
   }

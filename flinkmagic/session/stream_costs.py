@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from flinkmagic.amounts import size
 from flinkmagic.deployment.streaming.query_progress import QuerySeen, StageProgress
-from flinkmagic.display.measures import Facts
+from flinkmagic.display.costs import VertexCost
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.ancestors import with_inputs
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.partitioner import PartitionerKind
 
 
-def stream_facts(graph: AccessExecutionGraph, queries: Mapping[str, QuerySeen]) -> dict[str, Facts]:
-    """Return readable names and values by the id of a job vertex.
+def stream_costs(graph: AccessExecutionGraph, queries: Mapping[str, QuerySeen]) -> dict[str, VertexCost]:
+    """Return the rows and bytes of each query's last batch by the id of a job vertex.
 
     Spark plans each batch anew, and may join in another way than was drawn. Its stages are those of the vertices, in
     the order of the plan, as long as there are as many shuffles; else nothing is told.
@@ -25,7 +24,7 @@ def stream_facts(graph: AccessExecutionGraph, queries: Mapping[str, QuerySeen]) 
         By the id of the job vertex in which the query ends.
     """
     vertices = {vertex.id: vertex for vertex in graph.job_vertices}
-    facts: dict[str, Facts] = {}
+    found: dict[str, VertexCost] = {}
     for sink, seen in queries.items():
         if seen.measures is None:
             continue
@@ -34,10 +33,9 @@ def stream_facts(graph: AccessExecutionGraph, queries: Mapping[str, QuerySeen]) 
             continue
         stages = dict(zip((vertex.id for vertex in own), seen.measures.stages, strict=True))
         for vertex in own:
-            told = _told(stages[vertex.id], [stages[each] for each in _read(vertex) if each in stages])
-            if told:
-                facts[vertex.id] = ((f"batch {seen.measures.batch}", told),)
-    return facts
+            inputs = [stages[each] for each in _read(vertex) if each in stages]
+            found[vertex.id] = _cost(seen.measures.batch, stages[vertex.id], inputs)
+    return found
 
 
 def _in_order_of_plan(sink: ExecutionJobVertex) -> list[ExecutionJobVertex]:
@@ -63,10 +61,11 @@ def _read(vertex: ExecutionJobVertex) -> Iterable[str]:
     return [connection.result.producer.id for connection in vertex.inputs]
 
 
-def _told(stage: StageProgress, inputs: Iterable[StageProgress]) -> str:
-    read = [each.rows_out for each in inputs] + [stage.rows_in]
-    known = [rows for rows in read if rows is not None]
-    parts = [f"{sum(known):,} rows read"] if known else []
-    parts += [f"{stage.rows_out:,} written"] if stage.rows_out is not None else []
-    parts += [size(stage.bytes_out)] if stage.bytes_out is not None else []
-    return ", ".join(parts)
+def _cost(batch: int, stage: StageProgress, inputs: Sequence[StageProgress]) -> VertexCost:
+    rows = _sum([stage.rows_in, *(each.rows_out for each in inputs)])
+    return VertexCost(None, rows, stage.rows_out, _sum([each.bytes_out for each in inputs]), stage.bytes_out, batch)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
