@@ -23,6 +23,7 @@ from flinkmagic.display.card import CardLine, card_bundle
 from flinkmagic.magics.live_lines import Act, Drawn, LiveLine, from_other_kernel
 from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.magics.terminal import RewrittenLine
+from flinkmagic.session.actions.action_graph import first_finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.card_widget import CardWidget
+    from flinkmagic.history.call_run import CallRun
     from flinkmagic.session import CompiledGraph, Job
     from flinkmagic.session.actions.action_graph import ActionGraph
     from flinkmagic.session.actions.action_report import ActionReport
@@ -97,7 +99,9 @@ class CellCard:
 
     def action_done(self, report: ActionReport) -> None:
         """Record what became of an action (`ActionListener`)."""
+        alone = _ran_alone(report)
         notes = [f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else "", report.note]
+        notes += first_finding(alone.findings, alone.elapsed_ms) if alone is not None else []
         note = "; ".join(filter(None, notes))
         at = _answered_at(report) if report.kept_at else ""
         stages = 1 if report.is_one_stage else report.stages - report.reused
@@ -112,6 +116,9 @@ class CellCard:
                     *line.key, seconds=report.seconds, stages=stages, answered=bool(at),
                     answered_at=at, saved_seconds=report.saved_seconds,
                 )  # fmt: skip
+            if alone is not None and self._has_widget:
+                act.alone, line.openable = alone, act
+                OPENABLE_LINES.add((self, line))
             self._end(act, replace(one, status=report.status, note=note))
 
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
@@ -361,6 +368,16 @@ OPEN_CARDS: Newest[CellCard] = Newest(12, CellCard.close)
 
 OPENABLE_LINES: Newest[tuple[CellCard, LiveLine]] = Newest(20, lambda one: one[0].close_line(one[1]))
 """The lines, of all cards, that can be opened: each holds its last job."""
+
+
+def _ran_alone(report: ActionReport) -> CallRun | None:
+    """Return what Spark ran for an action that had no job; None if it was short."""
+    if report.work is None or report.work.events is None or report.is_driven:
+        return None
+    from flinkmagic.history.call_run import CallRun
+
+    place = report.location.called_from or report.location
+    return CallRun(report.work.events, report.method, report.text, place.cell, place.line)
 
 
 def _answered_at(report: ActionReport) -> str:

@@ -45,7 +45,7 @@ from flinkmagic.session.findings.critical_path import CriticalPath, critical_pat
 from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.forecast import measured_run
-from flinkmagic.session.findings.job_facts import job_facts
+from flinkmagic.session.findings.job_facts import LastStage, job_facts
 from flinkmagic.session.findings.texts import finding_lines, findings_view
 from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
@@ -124,6 +124,7 @@ class Job:
         self._deployment = _deployment(name, planned, execution_graph, spark, options, starts, full=full)
         # Kept rows and shuffle files live as long as this job is reachable.
         self._names = names
+        self._last: LastStage | None = None
         self._path: CriticalPath | None = None
         self._are_names_bound = threading.Event()
         self._explained: _Explained | None = None
@@ -249,6 +250,7 @@ class Job:
         queries = self._queries(closely=closely)
         state = self._deployment.snapshot()
         info = state.job
+        tasks = [*state.tasks, *(() if self._last is None else self._last.tasks)]
         notes = [*self._own_notes, taken_up_note(self._deployment.taken_up), state.waiting_for]
         return JobSnapshot(
             self.name,
@@ -259,13 +261,13 @@ class Job:
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
             started_at_ms=info.started_ms,
-            tasks=task_views(state.tasks),
+            tasks=task_views(tasks),
             errors=_error_views(info),
             note="; ".join(filter(None, notes)),
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs={
-                **costs(task_amounts(state.tasks)),
+                **costs(task_amounts(tasks)),
                 **(stream_costs(self.execution_graph, self._by_vertex(queries)) if queries else {}),
             },
             queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
@@ -320,6 +322,17 @@ class Job:
         """Return, by the name of a stage, why it is computed in full, although an earlier job has done so before."""
         return self._deployment.not_refreshed
 
+    @property
+    def elapsed_ms(self) -> float:
+        """How long the job has taken, with the stage that an action has run itself after it."""
+        details = self.details()
+        return details.duration_ms if self._last is None else self._last.ended_ms - details.start_ms
+
+    def add_last_stage(self, last: LastStage) -> None:
+        """Take what an action has run itself, when the job was over, for the job's last stage, in all that is told."""
+        self._last = last
+        self._path = self._explained = None
+
     def findings(self) -> tuple[Finding, ...]:
         """Return what lost time in the job, as far as it is, the most expensive first.
 
@@ -335,7 +348,8 @@ class Job:
         if self._is_stream:
             return None
         is_over = self._deployment.termination_future.done()
-        path = self._path or critical_path(self._facts(), self.execution_graph)
+        graph = self.execution_graph if self._last is None else ExecutionGraph(self._last.graph)
+        path = self._path or critical_path(self._facts(), graph)
         self._path = path if is_over else None  # the simulations take a while
         return path
 
@@ -380,6 +394,7 @@ class Job:
             planning_ms=self._planning_ms,
             # The jobs of lines are called by what is done: `count`.
             has_run_before=self.name in before and not self._is_line,
+            last=self._last,
         )
 
     def report(self) -> list[str]:

@@ -121,7 +121,7 @@ class StageRunner:
             _LOG.warning("%r is done, but that could not be recorded, so %s: %s", handle.name, again, error)
         self._observations.collect(handle)
         is_asked = handle.kind == "broadcast" or time.monotonic() - started >= MEASURED_FROM_S
-        metrics = _metrics(handle) if is_asked else ()
+        metrics = measured(handle) if is_asked else ()
         return StageOutcome(bytes_by_partition=sizes, adaptation=handle.adaptation, metrics=metrics)
 
     def _prepare(self, stage: StageRun) -> None:
@@ -222,7 +222,7 @@ class StageRunner:
         return error if isinstance(converted, UnknownException) else converted
 
 
-def _metrics(handle: StageHandle) -> tuple[StageMetrics, ...]:
+def measured(handle: StageHandle) -> tuple[StageMetrics, ...]:
     """Return what a stage that is done, and those of its region, have measured; nothing if that cannot be read."""
     try:
         return tuple(one.metrics() for one in (handle, *handle.upstream))

@@ -222,7 +222,7 @@ class SessionActions:
             self._note(report, error)
             raise
         if not is_lazy(answer) or report.reason != ONLY_SPARK or work.is_followed:
-            return self._noted(call, report, answer)
+            return self._noted(call, replace(report, work=work), answer)
         return answer
 
     def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads) -> Any:
@@ -257,7 +257,7 @@ class SessionActions:
             reread.give_up(failed)
             report = replace(report, note=given_up)
         try:
-            answer = self._answer(call, graph, _driven(report, graph, job), texts)
+            answer = self._answer(call, graph, _driven(report, graph, job), texts, job)
             with _noting(call):
                 KeepingBudget.of(sc).note(0.0, job.saved_seconds)
                 count, durable = answer if call.method == "count" else None, durable_rows(sc, self._durable)
@@ -266,13 +266,18 @@ class SessionActions:
             graph.release()
         return answer
 
-    def _answer(self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads) -> Any:
-        """Run the last stage of a query, and return what the action returns."""
+    def _answer(
+        self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads, job: Job | None = None
+    ) -> Any:
+        """Run the last stage of a query, after its job if there are others, and return what the action returns."""
         try:
             query = _finished(call, graph)
-            with self._watched(call), _stack_of(call, graph.spark.sparkContext):
+            with self._watched(call) as work, _stack_of(call, graph.spark.sparkContext):
                 answer = _kind_of(call).answer(call, query)
-            report = replace(report, note="; ".join(filter(None, [texts.note, report.note])))
+            remarks: list[str] = []
+            with _noting(call):
+                remarks = [] if job is None else graph.remarks(job, work.events)
+            report = replace(report, work=work, note="; ".join(filter(None, [texts.note, report.note, *remarks])))
             answer = self._noted(call, report, answer)
         except BaseException as error:
             may_repeat = not _kind_of(call).has_effects and not is_cancelled(error)
@@ -448,5 +453,4 @@ def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:
         stages=len(graph.job_graph.vertices),
         reused=len(job.reused()),
         saved_seconds=job.saved_seconds,
-        note="; ".join(filter(None, [report.note, *graph.remarks(job)])),
     )
