@@ -24,6 +24,7 @@ from flinkmagic.display.findings import Finding
 from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
 from flinkmagic.display.report import report_page
+from flinkmagic.errors.actions import FIRST_USE
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -109,12 +110,14 @@ class Job:
         full: bool,
         starts: StreamStarts,
         unused: Mapping[str, str],
+        first_kept: Iterable[str],
     ) -> None:
         self.name = name
         self.number = next(_NUMBERS[name])
         self._spark, self._views = spark, views
         self._own_notes = (*notes, *starts.notes)
         self._unused = dict(unused)
+        self._first_kept = dict.fromkeys(first_kept, FIRST_USE)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
         self._is_line = planned.origin.is_line
@@ -389,7 +392,7 @@ class Job:
             metrics=metrics,
             reads_of_dropped_caches=reads_of_dropped_caches(self._spark, caches_in(metrics.values())),
             not_retained=self.not_retained(),
-            not_used=self.not_used(),
+            not_used={**self._first_kept, **self.not_used()},
             is_first=not before,
             planning_ms=self._planning_ms,
             # The jobs of lines are called by what is done: `count`.
