@@ -71,6 +71,16 @@ def section(title: str, content: str, *, is_open: bool = False) -> str:
     return f"<details{' open' if is_open else ''}>{heading}{content}</details>"
 
 
+CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
+"""The style of a table's cells. It names no colour: a front end has those of its theme."""
+
+
+def table_row(tag: str, cells: Sequence[str], style: str = CELL) -> str:
+    """Return a row of a table, of texts; the tag is that of its cells."""
+    inside = "".join(f'<{tag} style="{style}">{escaped(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{inside}</tr>"
+
+
 def findings_html(view: FindingsView) -> str:
     """Return what lost a job's time, each with its line and its cure."""
     return "".join(

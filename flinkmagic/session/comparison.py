@@ -13,6 +13,7 @@ from typing import Any
 
 from flinkmagic import amounts
 from flinkmagic.display.costs import VertexCost
+from flinkmagic.display.page import CELL, escaped, table_row
 from flinkmagic.display.printable import lines_visible, visible
 from flinkmagic.display.snapshot import NodeView
 from flinkmagic.display.text import aligned
@@ -21,6 +22,8 @@ from flinkmagic.session.recorded_run import RecordedRun, numbered
 
 _HEAD = ("vertex", "line", "difference", "time", "tasks", "slots", "rows in", "rows out", "bytes in", "bytes out")
 _NOTHING = VertexCost(None)
+_HTML_CELL = f"{CELL};white-space:nowrap"
+_HTML_NOTE = "padding:0 10px 6px 24px;text-align:left;white-space:pre-wrap"
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,22 @@ class Comparison:
         for row, one in zip(rows, self.vertices, strict=True):
             lines += [row, *(f"    {note}" for note in _notes(one))]
         return lines_visible("\n".join(lines))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        """Return the same as HTML."""
+        rows = [table_row("th", _HEAD, _HTML_CELL)]
+        for one in self.vertices:
+            rows.append(table_row("td", _row(one), _HTML_CELL))
+            notes = escaped("\n".join(_notes(one)))
+            if notes:
+                rows.append(f'<tr><td colspan="{len(_HEAD)}" style="{_HTML_NOTE}">{notes}</td></tr>')
+        return (
+            f"<div>{escaped(_runs_line(self))}</div>"
+            f'<div style="overflow-x:auto"><table style="border-collapse:collapse">{"".join(rows)}</table></div>'
+        )
 
 
 def compare_numbered(name: str, runs: Sequence[RecordedRun], a: int | None, b: int | None) -> Comparison:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.display.costs import VertexCost
+from flinkmagic.display.page import escaped
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, OperatorLine, TaskView
 from flinkmagic.errors.usage import NoSuchRunError, NothingToCompareError
 from flinkmagic.scheduling.dispatcher import JobDetails
@@ -81,6 +84,23 @@ def test_vertices_of_another_plan_belong_together_by_what_they_show() -> None:
     assert "    plan: Join\n       →  BroadcastHashJoin\n" in told
     assert "    only in the first run: Scan\n" in told
     assert both.vertices[1].second is None
+
+
+def test_the_value_of_a_cell_shows_the_table() -> None:
+    bad = replace(SORT, operators=(replace(SORT.operators[0], call="</td><script>alert(1)</script>"),))
+    other = replace(bad, operators=(replace(bad.operators[0], operator="TakeOrdered"),))
+    both = compare_runs(run(1, {"v2": 9.0, "v3": 2.0}, JOIN, bad), run(2, {"v2": 2.0, "v3": 3.0}, JOIN, other))
+    shown, _ = DisplayFormatter().format(both)
+    assert shown["text/plain"] == str(both)
+    lines = str(both).splitlines()
+    columns = re.findall("<th [^>]*>([^<]*)</th>", shown["text/html"])
+    assert columns == re.split("  +", lines[2])
+    assert f"<div>{escaped(lines[0])}</div>" in shown["text/html"]
+    cells = re.findall("<td [^>]*>([^<]*)</td>", shown["text/html"])
+    assert cells[:4] == ["join(x)", "line 2", "−7.0 s", "9.0 s → 2.0 s"]
+    assert cells[10:12] == ["&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;", "line 3"]
+    assert cells[20:] == ["plan: Sort\n   →  TakeOrdered"]
+    assert "color" not in shown["text/html"], "it has those of the theme"
 
 
 def test_what_was_reused_took_no_time() -> None:
