@@ -20,7 +20,7 @@ from flinkmagic.display.text import aligned
 from flinkmagic.errors.usage import NothingToCompareError
 from flinkmagic.session.recorded_run import RecordedRun, numbered
 
-_HEAD = ("vertex", "line", "difference", "time", "tasks", "slots", "rows in", "rows out", "bytes in", "bytes out")
+_HEAD = ("vertex", "line", "difference", "time", "tasks run", "slots", "rows in", "rows out", "bytes in", "bytes out")
 _NOTHING = VertexCost(None)
 _HTML_CELL = f"{CELL};white-space:nowrap"
 _HTML_NOTE = "padding:0 10px 6px 24px;text-align:left;white-space:pre-wrap"
@@ -70,6 +70,8 @@ class ComparedRun:
     elapsed_s: float
     tasks: int
     """How many subtasks ran."""
+    tasks_of_graph: int
+    """How many its graph has: also those whose results were there, or that never began."""
     slots: int
     """How many slots it could use."""
     reused: int
@@ -197,6 +199,7 @@ def _whole(run: RecordedRun) -> ComparedRun:
         status=snapshot.status,
         elapsed_s=(snapshot.elapsed_ms or 0.0) / 1000,
         tasks=len({(task.vertex_id, task.subtask) for task in snapshot.tasks}),
+        tasks_of_graph=run.details.tasks,
         slots=snapshot.slots_total or 0,
         reused=len(snapshot.reused),
     )
@@ -209,7 +212,8 @@ def _seconds(run: VertexRun | None) -> float:
 def _runs_line(both: Comparison) -> str:
     def told(run: ComparedRun) -> str:
         reused = f", {run.reused} reused" if run.reused else ""
-        tasks, slots = amounts.count(run.tasks, "task"), amounts.count(run.slots, "slot")
+        tasks = f"{run.tasks:,} of {amounts.count(run.tasks_of_graph, 'task')} ran"
+        slots = amounts.count(run.slots, "slot")
         return f"run {run.run} ({run.status}, {amounts.duration(1000 * run.elapsed_s)}, {tasks}, {slots}{reused})"
 
     difference = _signed(both.second.elapsed_s - both.first.elapsed_s)

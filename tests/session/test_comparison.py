@@ -61,7 +61,8 @@ def test_the_largest_difference_comes_first() -> None:
     assert (first.rows_out, second.rows_out, second.tasks, second.slots, second.plan) == (900, 200, 2, 2, "Join")
     lines = str(both).splitlines()
     assert lines[0] == (
-        "daily: run 1 (FINISHED, 12.0 s, 6 tasks, 2 slots) → run 2 (FINISHED, 7.5 s, 6 tasks, 2 slots): −4.5 s"
+        "daily: run 1 (FINISHED, 12.0 s, 6 of 6 tasks ran, 2 slots) → "
+        "run 2 (FINISHED, 7.5 s, 6 of 6 tasks ran, 2 slots): −4.5 s"
     )
     assert [part.strip() for part in lines[3].split("  ") if part.strip()][:7] == [
         "join(x)", "line 2", "−7.0 s", "9.0 s → 2.0 s", "2", "2", "1,000"
@@ -147,6 +148,9 @@ def test_a_graph_compares_its_runs(spark, tmp_path) -> None:
     told = json.loads(graph.compare().to_json())
     assert (told["name"], told["first"]["run"], told["second"]["run"]) == ("twice", 1, 2)
     assert told["second"]["reused"] == 1
+    assert [(run["tasks"], run["tasks_of_graph"]) for run in (told["first"], told["second"])] == [(4, 4), (2, 4)]
+    assert ", 2 of 4 tasks ran, 2 slots, 1 reused)" in str(graph.compare()).splitlines()[0]
+    assert {(run.details.finished_tasks, run.details.tasks) for run in graph.runs()} == {(4, 4)}, "as in %flinkjobs"
     by_plan = {one["second"]["plan"].split(" ")[0]: one for one in told["vertices"]}
     mapped, written = by_plan["Range"], by_plan["HashAggregate"]
     assert (mapped["first"]["is_reused"], mapped["second"]["is_reused"], mapped["second"]["tasks"]) == (False, True, 0)
