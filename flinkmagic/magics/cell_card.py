@@ -165,13 +165,11 @@ class CellCard:
         with self._lock:
             line = act.line
             act = act if act.job is None else act.again()
-            act.job, act.last_stage, line.act = job, last_stage, act
-            if self._has_widget:
-                act.graph, line.openable = graph, act
+            act.job, act.graph, act.last_stage = job, graph, last_stage
+            line.act = line.openable = act
             self._changed()
             _CLOCK.wake(self, time.monotonic() + LOOK_S)
-        if self._has_widget:
-            OPENABLE_LINES.add((self, line))
+        OPENABLE_LINES.add((self, line))
         return act
 
     def finish(self, act: Act, remarks: Sequence[str]) -> None:
@@ -181,32 +179,32 @@ class CellCard:
             act.end(act.job.status.value, act.seconds)
             self._end(act, replace(act.told(), note="; ".join(remarks)))
 
-    def end(self) -> None:
-        """Show all, now that the cell is over."""
+    def end(self) -> dict[int, Drawn]:
+        """Show all, now that the cell is over; return the graphs of its lines' last jobs, by the numbers of the lines.
+
+        A line whose job still runs has none, nor has one that newer ones have closed.
+        """
         with self._lock:
             self._is_over = True
             if not self._runs():
                 _CLOCK.forget(self)
+            lines = list(self._lines.values())
             if not self._in_notebook:
                 self._terminal.wipe()
-                sys.stderr.write("".join(f"{line.shown.to_text()}\n" for line in self._lines.values()))
+                sys.stderr.write("".join(f"{line.shown.to_text()}\n" for line in lines))
                 sys.stderr.flush()
                 self._lines = {}  # a cell that turns the mode off ends twice
-                return
-            if self._handle is None:
-                return
-            if self._widget is not None:
-                for line in self._lines.values():
-                    line.settle()
-            self._show()
+            for line in lines:
+                line.settle()
+            drawn = {line.key[1]: line.openable.drawn for line in lines if line.openable is not None}
+            if self._handle is not None:
+                self._show()
+            elif not self._in_notebook:
+                for line in lines:
+                    line.close()
         if self._widget is not None:
             OPEN_CARDS.add(self)
-
-    def drawn(self) -> dict[int, Drawn]:
-        """Return, by the number of a line, the graphs of its last job that is over, if they are drawn."""
-        with self._lock:
-            acts = {line.key[1]: line.openable for line in self._lines.values()}
-        return {number: act.drawn for number, act in acts.items() if act is not None and act.drawn is not None}
+        return {number: one for number, one in drawn.items() if one is not None}
 
     def close(self) -> None:
         """Leave only what is saved."""
@@ -367,7 +365,7 @@ OPEN_CARDS: Newest[CellCard] = Newest(12, CellCard.close)
 """These stay widgets; the older ones are only what is saved of them."""
 
 OPENABLE_LINES: Newest[tuple[CellCard, LiveLine]] = Newest(20, lambda one: one[0].close_line(one[1]))
-"""The lines, of all cards, that can be opened: each holds its last job."""
+"""The lines, of all cards, that can be opened, or have findings when their cell ends: each holds its last job."""
 
 
 def _ran_alone(report: ActionReport) -> CallRun | None:

@@ -49,7 +49,7 @@ class Act:
         self.job: Job | None = None
         """None once the cell is over: the user's DataFrames are free then."""
         self.graph: CompiledGraph | None = None
-        """The job's, if it can be shown; as long as `job`."""
+        """The job's; as long as `job`."""
         self.last_stage: tuple[str, int] | None = None
         """The vertex that an action runs itself, after its job, and how many subtasks that has."""
         self.work: CallWork | None = None

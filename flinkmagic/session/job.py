@@ -401,8 +401,10 @@ class Job:
         )
 
     def report(self) -> list[str]:
-        """Return the job's outcome, sink by sink; what ran differently from the plan; then its first findings."""
-        return [*self._outcome(), *(f"  {line}" for line in finding_lines(self.findings()))]
+        """Return the job's outcome, sink by sink; what ran differently from the plan; queries; its first findings."""
+        snapshot = self.snapshot()
+        told = [*query_lines(snapshot.queries), *finding_lines(self.findings())]
+        return [*self._outcome(snapshot), *(f"  {line}" for line in told)]
 
     def save_report(self, path: str | Path) -> Path:
         """Write a report of the job to a file, to be sent: one HTML page with all tabs, that loads and runs nothing.
@@ -424,13 +426,12 @@ class Job:
             raise InvalidValueError(str(path), "a file name that ends in .html")
         snapshot = self.snapshot(closely=True)
         views = [view.paint(snapshot) for view in self._views.all]
-        page = report_page(views, snapshot, notes=self._outcome(), events=self.log())
+        page = report_page(views, snapshot, notes=self._outcome(snapshot), events=self.log())
         target.write_text(page, encoding="utf-8")
         return target
 
-    def _outcome(self) -> list[str]:
+    def _outcome(self, snapshot: JobSnapshot) -> list[str]:
         """Return how the job ended, sink by sink, and what ran differently from the plan."""
-        snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         left_out = {sink.index for sink in self.left_out()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
@@ -447,7 +448,6 @@ class Job:
             is_left_out = sink.index in left_out
             line = sink_line(sink) + (", kept of the failed run" if sink.transformation_id in kept else "")
             lines.append(f"  - not run: {line}" if is_left_out else f"  {mark} {line}")
-        lines += [f"  {line}" for line in query_lines(snapshot.queries)]
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
         return [*lines, *(f"  {note}" for note in notes)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import json
@@ -113,6 +114,22 @@ def test_in_a_terminal_lines_of_text_follow_the_cell(notebook) -> None:
     first, second = cell.stderr.splitlines()
     assert first.startswith("count() · line 2 · 3 times · ")
     assert second.startswith("collect() · line 3 · 1 stage · ")
+
+
+def test_in_a_terminal_lines_have_findings_and_graphs_and_hold_no_job(notebook) -> None:
+    notebook.run(f"%flinkgraph on\n{grouped()}")
+    known = notebook.shell.magics_manager.magics["line"]["flinkjobs"].__self__.line_jobs
+    number = notebook.shell.execution_count
+    notebook.run("n = g.count()\ng.write.json('out')")
+    notebook.run("%flinkgraph off")
+    told = notebook.run(f"%flinkjobs cell_{number} --findings").stdout.splitlines()
+    paths = [line.partition(": of ")[0] for line in told if "is the critical path" in line]
+    assert paths == [f"count, cell {number}, line 1", f"cell_{number}, cell {number}, line 2"]
+    shown = notebook.run(f"%flinkshow cell_{number} --run 2").stdout.splitlines()
+    assert shown[0] == "line 2"
+    assert {line.split("  ")[-1] for line in shown[1:]} > {"bytes out"}
+    gc.collect()
+    assert [one.job() for one in known._jobs.values() if one.cell == f"cell_{number}"] == [None, None]
 
 
 def test_a_terminal_keeps_nothing_of_a_write_that_could_not_be_compiled(monkeypatch) -> None:
