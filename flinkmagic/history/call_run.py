@@ -22,18 +22,16 @@ class CallRun(LoggedRun):
 
     Parameters
     ----------
-    text : str
-        The call as it was written.
-    cell, line : str, int
-        Where it was written. Spark plans the call as a whole, so that this is the line of all that it does.
+    code, cell, line : str, str, int
+        The line with the call, and where it is. Spark plans the call as a whole: this is the line of all that it does.
     """
 
-    def __init__(self, events: CallEvents, name: str, text: str, cell: str, line: int) -> None:
+    def __init__(self, events: CallEvents, name: str, code: str, cell: str, line: int) -> None:
         app = reported(events)
         executions = sorted(app.executions.values(), key=lambda one: one.id)
-        super().__init__(app, name, cut(text, _MOST_WORDS), executions, list(app.jobs.values()))
+        super().__init__(app, name, cut(code, _MOST_WORDS), executions, list(app.jobs.values()))
         self._events = events
-        self._text, self._cell, self._line = text, cell, line
+        self._code, self._cell, self._line = code, cell, line
 
     @property
     def started_ms(self) -> float:
@@ -51,7 +49,7 @@ class CallRun(LoggedRun):
         return replace(found, vertices=tuple(map(self._at_its_line, found.vertices)), is_first=is_first)
 
     def _at_its_line(self, vertex: VertexFacts) -> VertexFacts:
-        at = partial(replace, code=self._text, cell=self._cell, line=self._line)
+        at = partial(replace, code=self._code, cell=self._cell, line=self._line)
         return replace(vertex, operators=tuple(map(at, vertex.operators)))
 
     def explained(self) -> JobSnapshot:

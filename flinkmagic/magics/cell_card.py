@@ -116,10 +116,11 @@ class CellCard:
                     *line.key, seconds=report.seconds, stages=stages, answered=bool(at),
                     answered_at=at, saved_seconds=report.saved_seconds,
                 )  # fmt: skip
-            if alone is not None and self._has_widget:
+            if alone is not None:
                 act.alone, line.openable = alone, act
-                OPENABLE_LINES.add((self, line))
             self._end(act, replace(one, status=report.status, note=note))
+        if alone is not None:
+            OPENABLE_LINES.add((self, line))
 
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
         """Record what became of rows that an action has handed out (`ActionListener`)."""
@@ -375,7 +376,7 @@ def _ran_alone(report: ActionReport) -> CallRun | None:
     from flinkmagic.history.call_run import CallRun
 
     place = report.location.called_from or report.location
-    return CallRun(report.work.events, report.method, report.text, place.cell, place.line)
+    return CallRun(report.work.events, report.method, place.code, place.cell, place.line)
 
 
 def _answered_at(report: ActionReport) -> str:

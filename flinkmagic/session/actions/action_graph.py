@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.deployment.watching.call_events import CallEvents
     from flinkmagic.display.findings import Finding
     from flinkmagic.options import JobOptions
@@ -133,14 +134,12 @@ class ActionGraph(LineGraph):
         self.last_stage.let_go()
         self._rows_of = None  # it holds the plans of all stages
 
-    def remarks(self, job: Job, events: CallEvents | None = None) -> list[str]:
-        """Return what to tell the user. With what Spark reports of the action itself, that is the job's last stage."""
-        if events is not None:
-            measures = measured(self.last_stage)
-            vertex, stage = self.last_vertex, self.last_stage
-            last = LastStage.of(self.job_graph, vertex, stage, events, measures[0] if measures else NO_METRICS)
-            job.add_last_stage(last)
-        return super().remarks(job)
+    def add_last_stage(self, job: Job, events: CallEvents, location: SourceLocation) -> None:
+        """Add to a job what Spark reports of the stage that the action has run itself, on the line that is given."""
+        vertex, stage = self.last_vertex, self.last_stage
+        metrics = next(iter(measured(stage)), NO_METRICS)
+        action = {"cell": location.cell, "line": location.line, "code": location.code}
+        job.add_last_stage(LastStage.of(self.job_graph, vertex, stage, events, metrics, action))
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         planned = super()._compile(on_progress)

@@ -276,7 +276,9 @@ class SessionActions:
                 answer = _kind_of(call).answer(call, query)
             remarks: list[str] = []
             with _noting(call):
-                remarks = [] if job is None else graph.remarks(job, work.events)
+                if job is not None and work.events is not None:
+                    graph.add_last_stage(job, work.events, call.location.called_from or call.location)
+                remarks = [] if job is None else graph.remarks(job)
             report = replace(report, work=work, note="; ".join(filter(None, [texts.note, report.note, *remarks])))
             answer = self._noted(call, report, answer)
         except BaseException as error:

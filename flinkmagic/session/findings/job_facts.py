@@ -33,10 +33,18 @@ class LastStage:
     metrics: StageMetrics
     ended_ms: float
     """When the action had its answer, milliseconds since the epoch."""
+    action: Mapping[str, Any]
+    """The metadata of the action (see `OperatorLabel`): its line, which may not be that of the query's operators."""
 
     @classmethod
     def of(
-        cls, graph: JobGraph, vertex: JobVertex, stage: StageHandle, events: CallEvents, metrics: StageMetrics
+        cls,
+        graph: JobGraph,
+        vertex: JobVertex,
+        stage: StageHandle,
+        events: CallEvents,
+        metrics: StageMetrics,
+        action: Mapping[str, Any],
     ) -> LastStage:
         """Return what Spark has reported of the stage; what it had lost, and made again for it, belongs to it, too."""
         tasks = tuple(
@@ -51,7 +59,7 @@ class LastStage:
             )
             for task in events.tasks
         )
-        return cls(graph, vertex, stage, tasks, metrics, events.ended_ms)
+        return cls(graph, vertex, stage, tasks, metrics, events.ended_ms, action)
 
 
 def job_facts(
@@ -93,10 +101,8 @@ def job_facts(
         if vertex.id in attempts
     ]
     if last is not None and last.vertex.id in attempts:
-        stage = last.stage
-        vertices.append(
-            vertex_facts(last.vertex, attempts[last.vertex.id], last.metrics, kind=stage.kind, stage=stage.name)
-        )
+        own, kind, stage = attempts[last.vertex.id], last.stage.kind, last.stage.name
+        vertices.append(vertex_facts(last.vertex, own, last.metrics, kind=kind, stage=stage, above=last.action))
     return JobFacts(
         vertices=tuple(vertices),
         started_ms=info.started_ms,

@@ -701,6 +701,14 @@ def test_the_driver_that_works_alone_before_or_after_a_job_is_told():
     (finding,) = find(job(results, ended_ms=results.end_ms + 2000))
     assert finding.what.endswith("the driver took up 400.0 MiB of results")
 
+    counted = operator("RangeExec", id=1, line=2, metrics={"numOutputRows": 3_000_000})
+    action = operator("", id=-1, line=5, code="rows = df.collect()")
+    few_bytes = [one._replace(result_bytes=4 * MIB) for one in even(2)]
+    results = vertex(*few_bytes, kind="result", operators=(counted,), above=action)
+    (finding,) = find(job(results, ended_ms=results.end_ms + 2000))
+    assert finding.what.endswith("the driver took up 3.0 M rows, 8.0 MiB, of results")
+    assert (finding.line, finding.cure[:13]) == (5, "df.toPandas()")
+
 
 def cached(there=8, on_disk=0, memory=100 * MIB, line=3):
     """The stage that fills a cache, and one that reads it."""

@@ -11,9 +11,10 @@ to plan a query and to commit its files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from flinkmagic.amounts import duration, size
+from flinkmagic.amounts import duration, magnitude, size
 from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
@@ -22,6 +23,10 @@ LONG_MS = 1000.0
 MUCH = 0.25
 MANY_BYTES = 32 << 20
 """Of results: less is brought to the driver in tenths of a second."""
+MANY_ROWS = 100_000
+"""Of results: Python makes an object of each row."""
+LEAST_BYTES = 1 << 20
+"""Of results: what is smaller has few rows, whatever its operators have counted."""
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
@@ -61,10 +66,22 @@ def _after(last: VertexFacts) -> tuple[str, bool, str]:
     result = sum(task.result_bytes or 0 for task in last.tasks)
     if committed_ms >= LONG_MS / 2:
         return f"the driver committed {files:,} files", True, 'df.repartition("key").write  # fewer files'
-    if result >= MANY_BYTES:
-        told = f"the driver took up {size(result)} of results"
-        return told, True, "df.write.parquet(path)  # or an aggregate: what is collected passes the driver alone"
+    counted = (metric(one.metrics, "numOutputRows") for one in reversed(last.operators))
+    rows = next(filter(None, counted), 0)
+    if result >= MANY_BYTES or (result >= LEAST_BYTES and rows >= MANY_ROWS):
+        many = f"{magnitude(rows)} rows, {size(result)}," if rows else size(result)
+        return f"the driver took up {many} of results", True, _cure_of_results(last)
     return "the driver was busy", False, "%flinkjobs NAME --log  # what the driver did then"
 
+
+def _cure_of_results(last: VertexFacts) -> str:
+    line = last.above or last.main_operator
+    collected = _COLLECTED.search(line.code) if line is not None else None
+    if collected is not None:
+        return f"{collected[1]}.toPandas()  # by Arrow, column by column; or an aggregate: the driver works alone"
+    return "df.write.parquet(path)  # or an aggregate: what is collected passes the driver alone"
+
+
+_COLLECTED = re.compile(r"\b([A-Za-z_]\w*)\.collect\(\)")
 
 RULE = Rule("driver-busy", _find)
