@@ -9,9 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from flinkmagic import session
-from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.scheduling.dispatcher import JobDetails
-from flinkmagic.scheduling.job_status import JobStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,6 +18,7 @@ if TYPE_CHECKING:
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.findings import FindingsView
     from flinkmagic.magics.live_lines import Drawn
+    from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
     from flinkmagic.session.actions.action_graph import ActionGraph
     from flinkmagic.session.actions.action_report import ActionListener, ActionReport
@@ -92,6 +90,10 @@ class LineJobs:
         events = report.work.events if report.work is not None else None
         if events is None:
             return
+        from flinkmagic.graph.execution_state import ExecutionState
+        from flinkmagic.scheduling.dispatcher import JobDetails
+        from flinkmagic.scheduling.job_status import JobStatus
+
         done = sum(task.state is ExecutionState.FINISHED for task in events.tasks)
         tasks = len({(task.stage, task.subtask) for task in events.tasks})
         if report.is_driven and report.graph is not None:
@@ -169,7 +171,7 @@ class LineJobs:
         if running or works:
             ended = [f"{one.name}, is {'CANCELED' if one.work.wait(_CANCEL_S) else 'CANCELING'}." for one in works]
             return [f"{job.name}, {place}, is {job.wait()}." for place, job in running] + ended
-        over = self.submitted(cell)
+        over = [job for job in self.submitted(None) if self._is_in(job, cell)]
         return [f"{job.name}, {self.place(job)}, is {job.status} already." for job in over[-1:]]
 
     def _is_in(self, details: JobDetails, cell: str | None) -> bool:
