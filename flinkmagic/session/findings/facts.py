@@ -12,8 +12,6 @@ from flinkmagic.deployment import TaskRecord
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.stage_metrics import Metrics
 
-PYTHON_FUNCTIONS = frozenset({"BatchEvalPythonExec", "ArrowEvalPythonExec"})
-"""Spark's operators that call functions of single rows, or of whole columns, in Python workers."""
 KEYED = frozenset({"HASH", "RANGE"})
 """Partitioners that bring the rows of a key together."""
 SHUFFLES = KEYED | {"REBALANCE"}

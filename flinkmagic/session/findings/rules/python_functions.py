@@ -18,7 +18,8 @@ from collections.abc import Iterator
 
 from flinkmagic.amounts import duration, magnitude
 from flinkmagic.display.findings import Finding
-from flinkmagic.session.findings.facts import PYTHON_FUNCTIONS, JobFacts, OperatorFacts, metric
+from flinkmagic.planning.python_callers import PYTHON_FUNCTIONS
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric
 from flinkmagic.session.findings.rule import Rule
 
 MOST = 0.5

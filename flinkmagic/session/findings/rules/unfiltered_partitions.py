@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from flinkmagic.amounts import magnitude
 from flinkmagic.display.findings import Finding
 from flinkmagic.planning.plan_reader import FILE_SCAN
-from flinkmagic.session.findings.facts import PYTHON_FUNCTIONS, JobFacts, OperatorFacts, VertexFacts, metric
+from flinkmagic.planning.python_callers import PYTHON_FUNCTIONS
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
 
 MANY = 4
