@@ -467,6 +467,24 @@ def test_a_function_over_a_few_rows_is_slow_by_itself():
     assert over(9_999) == []
 
 
+def test_what_attempts_made_that_do_not_count_is_no_work_of_a_function():
+    """Seen: one task of two fails, and the write of both begins again."""
+
+    def with_attempts(rows=30_000, **more):
+        again = [task(0, 4, 1, attempt=1), task(1, 4, 1, attempt=1)]
+        before = [task(0, 0, 1, state=ExecutionState.FAILED), task(1, 0, 1)]
+        metrics = {"pythonTotalTime": 2100, "pythonNumRowsReceived": rows}
+        own = operator("BatchEvalPythonExec", metrics=metrics)
+        facts = job(vertex(*before, *again, operators=(own,), **more))
+        return [one for one in find(facts) if one.rule == "python-functions"]
+
+    (finding,) = with_attempts()
+    assert finding.what == "Python functions take 1.4 s of the stage's 2.0 s, for 20.0 K rows, row by row"
+    assert finding.cost_s == pytest.approx(1.4)
+    assert with_attempts(14_999) == []
+    assert "for 30.0 K rows" in with_attempts(kind="boundary")[0].what
+
+
 def test_an_input_that_two_stages_read_costs_one_reading():
     def reading(path, **metrics):
         known = {"paths": [path], "format": "csv", "filesSize": 1000, **metrics}

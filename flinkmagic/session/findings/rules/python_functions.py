@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from flinkmagic.amounts import duration, magnitude
+from flinkmagic.deployment import TaskRecord
 from flinkmagic.display.findings import Finding
+from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.python_callers import PYTHON_FUNCTIONS
-from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
 
 MOST = 0.5
@@ -34,12 +36,12 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         functions = [one for one in vertex.operators if one.kind in PYTHON_FUNCTIONS]
         if not functions or not vertex.run_ms:
             continue
-        ran = [_ran_ms(one) for one in functions]
+        ran = [_part(vertex, _run_ms) * _ran_ms(one) for one in functions]
         is_known = any(ran)
         python_ms = min(vertex.run_ms, sum(ran)) if is_known else vertex.run_ms
         longest = functions[ran.index(max(ran))]
-        rows = metric(longest.metrics, "pythonNumRowsReceived") or vertex.rows_in
-        start_ms = sum(one.start_of_python_ms for one in functions)
+        rows = round(_part(vertex, _rows) * metric(longest.metrics, "pythonNumRowsReceived")) or vertex.rows_in
+        start_ms = _part(vertex, _run_ms) * sum(one.start_of_python_ms for one in functions)
         if python_ms < MOST * (vertex.run_ms - start_ms) or 0 < rows < MANY_ROWS:
             continue
         beside = f", and their workers {duration(start_ms)} to start" if start_ms else ""
@@ -60,6 +62,25 @@ def _find(job: JobFacts) -> Iterator[Finding]:
 
 def _ran_ms(function: OperatorFacts) -> int:
     return metric(function.metrics, "pythonTotalTime") - function.start_of_python_ms
+
+
+def _part(vertex: VertexFacts, of: Callable[[TaskRecord], int]) -> float:
+    """Return which part of what an operator measured is that of the attempts that count: Spark adds up all that ended
+    well, also those whose output was lost, or that a write has made again from its beginning.
+    """
+    if vertex.kind == "boundary":  # an attempt that is made again reads the rows which the one before it has kept
+        return 1.0
+    ended_well = [one for one in vertex.attempts if one.state is ExecutionState.FINISHED or one.reason == "Resubmitted"]
+    every = sum(map(of, ended_well))
+    return sum(map(of, vertex.tasks)) / every if every else 1.0
+
+
+def _run_ms(task: TaskRecord) -> int:
+    return task.run_ms or 0
+
+
+def _rows(task: TaskRecord) -> int:
+    return task.rows_in or 0
 
 
 def _built_in(code: str) -> str:
