@@ -22,6 +22,7 @@ def job_facts(
     graph: AccessExecutionGraph,
     state: DeploymentSnapshot,
     *,
+    name: str,
     partition_bytes: Mapping[str, tuple[int, ...]],
     metrics: Mapping[str, StageMetrics],
     not_retained: Mapping[str, str],
@@ -54,6 +55,7 @@ def job_facts(
             for vertex in graph.job_vertices
             if vertex.id in attempts
         ),
+        name=name,
         started_ms=info.started_ms,
         ended_ms=info.ended_ms,
         slots=state.slots_total,

@@ -23,6 +23,7 @@ from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.python_callers import PYTHON_FUNCTIONS
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import argument_of_function, quoted
 
 MOST = 0.5
 MANY_ROWS = 10_000
@@ -56,7 +57,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             python_ms,
             "measured: the time of Python workers" if is_known else "estimated: at most the stage's time",
             "likely" if is_known and is_by_row else "possible",
-            (_built_in(longest.code) or _BY_ROW) if is_by_row else _BY_COLUMN,
+            (_built_in(longest.code) or _by_row(longest.text)) if is_by_row else _BY_COLUMN,
         )
 
 
@@ -92,35 +93,44 @@ def _built_in(code: str) -> str:
     functions = [one for one in nodes if isinstance(one, ast.Lambda)]
     if len(functions) != 1 or len(functions[0].args.args) != 1:
         return ""
-    found = _expression(functions[0].body, functions[0].args.args[0].arg)
+    column = argument_of_function(code) or "col"
+    found = _expression(functions[0].body, functions[0].args.args[0].arg, column)
     return f"{found}  # does the same without Python" if found else ""
 
 
-def _expression(body: ast.expr, argument: str) -> str:
-    """Return a function's value as an expression of its column ``col``."""
+def _by_row(text: str) -> str:
+    found = _ONE_COLUMN.search(text)
+    column = quoted(found[1]) if found is not None else "col"
+    built_in = f"F.upper({column}), F.regexp_extract({column}, ...), F.when(...)"
+    return f"{built_in}  # a built-in; else @F.pandas_udf, for whole columns"
+
+
+def _expression(body: ast.expr, argument: str, column: str) -> str:
+    """Return a function's value as an expression of its column."""
     match body:
         case ast.Call(ast.Attribute(ast.Name(id), name), [], []) if id == argument and name in _METHODS:
-            return f"F.{name}(col)"
+            return f"F.{name}({column})"
         case ast.Call(
             ast.Attribute(ast.Name(id), "startswith" | "endswith" as name), [ast.Constant(str(text))], []
         ) if id == argument:
-            return f"col.{name}({text!r})"
+            return f"{column}.{name}({text!r})"
         case ast.Call(ast.Name(name), [ast.Name(id)], []) if id == argument and name in _OF_PYTHON:
-            return _OF_PYTHON[name]
+            return _OF_PYTHON[name].format(column)
         case ast.Subscript(ast.Name(id), ast.Slice(None, ast.Constant(int(end)), None)) if id == argument and end > 0:
-            return f"F.substring(col, 1, {end})"
+            return f"F.substring({column}, 1, {end})"
         case ast.BinOp(ast.Name(id), ast.Add() | ast.Sub() | ast.Mult(), ast.Constant(int() | float())) if (
             id == argument
         ):
-            return ast.unparse(body).replace(argument, "col", 1)
+            return ast.unparse(body).replace(argument, column, 1)
     return ""
 
 
 _METHODS = frozenset({"lower", "upper"})
-_OF_PYTHON = {"abs": "F.abs(col)", "len": "F.length(col)", "str": 'col.cast("string")'}
+_OF_PYTHON = {"abs": "F.abs({})", "len": "F.length({})", "str": '{}.cast("string")'}
 """Of Python's built-in functions: of a text, ``len`` counts the same; of an array it would be ``F.size``."""
-_BY_ROW = "F.upper(col), F.regexp_extract(col, ...), F.when(...)  # a built-in; else @F.pandas_udf, for whole columns"
-_BY_COLUMN = "F.transform(...), F.aggregate(...), Window...  # if built-ins can do it; else this is where the time goes"
+_ONE_COLUMN = re.compile(r"EvalPython \[[\w<>]+\((\w+)\)\], \[")
+"""In Spark's text of an operator: a function of one column."""
+_BY_COLUMN = "F.transform(...), F.aggregate(...)  # or a window, if they can do it; else this is where the time goes"
 
 
 RULE = Rule("python-functions", _find)

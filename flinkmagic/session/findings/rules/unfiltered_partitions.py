@@ -58,7 +58,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 if took_ms
                 else "estimated: at most the stage's time",
                 "possible",
-                f'df.where(F.col("{column}") == value)  # of the column itself: it chooses folders',
+                f'{scan.variable or "df"}.where(F.col("{column}") == value)  # the column itself chooses folders',
             )
 
 
