@@ -388,6 +388,7 @@ class Job:
         return job_facts(
             self.execution_graph,
             self._deployment.snapshot(),
+            name=self.name,
             partition_bytes=self._deployment.partition_bytes(),
             metrics=metrics,
             reads_of_dropped_caches=reads_of_dropped_caches(self._spark, caches_in(metrics.values())),

@@ -140,7 +140,7 @@ def test_an_action_of_one_stage_has_a_graph_and_findings_and_is_listed(notebook,
     notebook.run("%flinkgraph off")
     (first, *_) = notebook.run(f"%flinkjobs cell_{number} --findings").stdout.splitlines()
     assert first.startswith(f"collect, cell {number}, line 1: of ")
-    head, row = notebook.run(f"%flinkjobs cell_{number}").stdout.splitlines()
+    _, row = notebook.run(f"%flinkjobs cell_{number}").stdout.splitlines()
     assert re.fullmatch(rf"collect  cell {number}, line 1  FINISHED  [\d.]+ m?s +3/3", row), row
     shown = notebook.run(f"%flinkshow cell_{number}").stdout
     assert "result" in shown

@@ -66,6 +66,7 @@ def job_facts(
     graph: AccessExecutionGraph,
     state: DeploymentSnapshot,
     *,
+    name: str,
     partition_bytes: Mapping[str, tuple[int, ...]],
     metrics: Mapping[str, StageMetrics],
     not_retained: Mapping[str, str],
@@ -105,6 +106,7 @@ def job_facts(
         vertices.append(vertex_facts(last.vertex, own, last.metrics, kind=kind, stage=stage, above=last.action))
     return JobFacts(
         vertices=tuple(vertices),
+        name=name,
         started_ms=info.started_ms,
         ended_ms=info.ended_ms if last is None else last.ended_ms,
         slots=state.slots_total,

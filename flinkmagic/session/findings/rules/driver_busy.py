@@ -18,6 +18,7 @@ from flinkmagic.amounts import duration, magnitude, size
 from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import with_partitions_together
 
 LONG_MS = 1000.0
 MUCH = 0.25
@@ -48,7 +49,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         )
     after_ms = job.idle_ms(last.end_ms, job.ended_ms, slots=1)
     if after_ms >= least_ms:
-        did, is_measured, cure = _after(last)
+        did, is_measured, cure = _after(job, last)
         yield RULE.finding(
             f"no task ran for {duration(after_ms)} after the last stage: {did}",
             last,
@@ -60,18 +61,20 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         )
 
 
-def _after(last: VertexFacts) -> tuple[str, bool, str]:
+def _after(job: JobFacts, last: VertexFacts) -> tuple[str, bool, str]:
     """Return what the driver did after a stage, whether that was measured, and the cure."""
     files, committed_ms = (metric(last.metrics_above, name) for name in ("numFiles", "jobCommitTime"))
     result = sum(task.result_bytes or 0 for task in last.tasks)
     if committed_ms >= LONG_MS / 2:
-        return f"the driver committed {files:,} files", True, 'df.repartition("key").write  # fewer files'
+        code = last.above.code if last.above is not None else ""
+        cure = with_partitions_together(code) or 'df.repartition("key").write'
+        return f"the driver committed {files:,} files", True, f"{cure}  # fewer files"
     counted = (metric(one.metrics, "numOutputRows") for one in reversed(last.operators))
     rows = next(filter(None, counted), 0)
     if result >= MANY_BYTES or (result >= LEAST_BYTES and rows >= MANY_ROWS):
         many = f"{magnitude(rows)} rows, {size(result)}," if rows else size(result)
         return f"the driver took up {many} of results", True, _cure_of_results(last)
-    return "the driver was busy", False, "%flinkjobs NAME --log  # what the driver did then"
+    return "the driver was busy", False, f"%flinkjobs {job.typed_name} --log  # what the driver did then"
 
 
 def _cure_of_results(last: VertexFacts) -> str:
