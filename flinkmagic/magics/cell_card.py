@@ -183,7 +183,7 @@ class CellCard:
     def end(self) -> dict[int, Drawn]:
         """Show all, now that the cell is over; return the graphs of its lines' last jobs, by the numbers of the lines.
 
-        A line whose job still runs has none, nor has one that newer ones have closed.
+        A line whose job still runs has none, nor has one that newer ones have closed in a widget.
         """
         with self._lock:
             self._is_over = True
@@ -219,8 +219,11 @@ class CellCard:
                 line.close()
 
     def close_line(self, line: LiveLine) -> None:
-        """Stop a line from being opened: newer ones are."""
+        """Stop a line from being opened: newer ones are. Where none can be, only its job is let go of."""
         with self._lock:
+            if not self._has_widget:
+                line.settle()
+                return
             line.close()
             if self._widget is not None:
                 self._show()

@@ -116,11 +116,13 @@ def test_in_a_terminal_lines_of_text_follow_the_cell(notebook) -> None:
     assert second.startswith("collect() · line 3 · 1 stage · ")
 
 
-def test_in_a_terminal_lines_have_findings_and_graphs_and_hold_no_job(notebook, tmp_path) -> None:
+def test_in_a_terminal_lines_have_findings_and_graphs_and_hold_no_job(notebook, monkeypatch, tmp_path) -> None:
+    notebook.names["at"] = str(tmp_path)
+    monkeypatch.setattr(cell_card.OPENABLE_LINES, "most", 1)
     notebook.run(f"%flinkgraph on\n{grouped()}")
     known = notebook.shell.magics_manager.magics["line"]["flinkjobs"].__self__.line_jobs
     number = notebook.shell.execution_count
-    notebook.run(f"n = g.count()\ng.write.json('{tmp_path}/out')")
+    notebook.run("n = g.count()\ng.write.json(f'{at}/out')")
     notebook.run("%flinkgraph off")
     told = notebook.run(f"%flinkjobs cell_{number} --findings").stdout.splitlines()
     paths = [line.partition(": of ")[0] for line in told if "is the critical path" in line]

@@ -50,7 +50,7 @@ from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.action_graph import ActionGraph
-from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, query_name
+from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, java_call, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked, say_not_known
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
@@ -421,7 +421,7 @@ def _noting(call: ActionCall) -> Iterator[None]:
 
 def _finished(call: ActionCall, graph: ActionGraph) -> FinishedQuery:
     try:
-        return FinishedQuery(graph.query, graph.last_stage)
+        return FinishedQuery(graph.query, graph.last_stage, java_call(call))
     except Exception as error:
         raise ActionFailedError(call.text, str(call.location), error) from error
 
@@ -438,7 +438,7 @@ def _stack_of(call: ActionCall, sc: SparkContext) -> Iterator[None]:
 
 
 def _line(call: ActionCall) -> Line:
-    return Line(call.text, str(call.location))
+    return Line(call.text, str(call.location), java_call(call))
 
 
 def _kind_of(call: ActionCall) -> ActionKind:
