@@ -99,10 +99,9 @@ class CellCard:
 
     def action_done(self, report: ActionReport) -> None:
         """Record what became of an action (`ActionListener`)."""
-        alone = _ran_alone(report)
-        notes = [f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else "", report.note]
-        notes += first_finding(alone.findings, alone.elapsed_ms) if alone is not None else []
-        note = "; ".join(filter(None, notes))
+        alone, found = _ran_alone(report)
+        plainly = f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else ""
+        note = "; ".join(filter(None, [plainly, report.note, *found]))
         at = _answered_at(report) if report.kept_at else ""
         stages = 1 if report.is_one_stage else report.stages - report.reused
         with self._lock:
@@ -372,14 +371,20 @@ OPENABLE_LINES: Newest[tuple[CellCard, LiveLine]] = Newest(20, lambda one: one[0
 """The lines, of all cards, that can be opened, or have findings when their cell ends: each holds its last job."""
 
 
-def _ran_alone(report: ActionReport) -> CallRun | None:
-    """Return what Spark ran for an action that had no job; None if it was short."""
+def _ran_alone(report: ActionReport) -> tuple[CallRun | None, list[str]]:
+    """Return what Spark ran for an action that had no job, and what lost its time; nothing of what was short."""
     if report.work is None or report.work.events is None or report.is_driven:
-        return None
+        return None, []
     from flinkmagic.history.call_run import CallRun
+    from flinkmagic.history.event_log import WRONG
 
     place = report.location.called_from or report.location
-    return CallRun(report.work.events, report.method, place.code, place.cell, place.line)
+    try:
+        run = CallRun(report.work.events, report.method, place.code, place.cell, place.line)
+        return run, first_finding(run.findings, run.elapsed_ms)
+    except WRONG as error:  # the action has its answer, whatever this version of Spark reports
+        _LOG.warning("What Spark reported of %s could not be read, so it has no findings: %r", report.text, error)
+        return None, []
 
 
 def _answered_at(report: ActionReport) -> str:
