@@ -119,8 +119,7 @@ def histories(path: Path, shown: int) -> list[History]:
 
 
 _STYLE = f"""
-body {{ margin: 24px auto; max-width: 1200px; padding: 0 16px; color: {palette.INK}; background: {palette.CARD};
-  font: 13px/1.5 {palette.SANS}; }}
+body {{ margin: 24px auto; max-width: 1200px; padding: 0 16px; font: 13px/1.5 {palette.SANS}; }}
 """
 _COLUMNS = ("job", "state", "began", "took", "tasks", "what")
 
