@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,9 +19,12 @@ from flinkmagic.session.findings.texts import finding_line, findings_text
 
 MOST_ROWS = 1000
 """A table lists so many jobs at most: the longest ones."""
-MOST_WORDS = 120
+MOST_WORDS = 160
 """How much of a job's description is shown."""
 
+_BREAK = re.compile(r"\s*<br ?/?>\s*|\s*\n(?=(?:id|runId|batch) = )")
+"""Where a description begins a new line: Spark's UI shows HTML. That of a stream's batch has one for each of its words,
+as text in 3.5.9 and 4.3.0."""
 _CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 
 
@@ -148,4 +152,4 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 
 def _words(run: LoggedRun) -> str:
-    return cut(" ".join(run.description.split()), MOST_WORDS)
+    return cut(" ".join(_BREAK.sub(" · ", run.description).split()), MOST_WORDS)
