@@ -15,7 +15,6 @@ MOST_FAILURES = 20
 """So many failed attempts of a vertex are told."""
 
 _STYLE = """
-:root { color-scheme: light dark; }
 body { max-width: 1100px; margin: 24px auto; padding: 0 20px; overflow-wrap: anywhere; }
 table { border-collapse: collapse; margin: 4px 0; font-size: 12px; }
 th, td { padding: 1px 12px 1px 0; text-align: right; font-weight: 400; font-variant-numeric: tabular-nums; }
@@ -23,7 +22,8 @@ th:first-child, td:first-child { text-align: left; }
 .vertex { margin: 4px 0 4px 14px; }
 .vertex > details > div { margin: 2px 0 14px 14px; }
 .vertex > details > div > div { margin-bottom: 4px; }
-.bar { display: flex; width: 420px; max-width: 100%; height: 12px; border-radius: 3px; overflow: hidden; }
+.bar { display: flex; width: 420px; max-width: 100%; height: 14px; border: 1px solid #8894a5; border-radius: 3px;
+  overflow: hidden; }
 .bar i { min-width: 1px; }
 .legend i { display: inline-block; width: 9px; height: 9px; margin-right: 4px; border: 1px solid #8894a5; }
 .legend span, .measures span { margin-right: 12px; }

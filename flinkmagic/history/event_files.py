@@ -41,6 +41,11 @@ class EventLog:
     notes: list[str] = field(default_factory=list)
     """What could not be read, filled while it is."""
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether Spark has left events of earlier jobs out."""
+        return any(path.name.endswith(_COMPACT) for path in self.files)
+
     def lines(self) -> Iterator[bytes]:
         """Yield the lines, as far as the files go.
 

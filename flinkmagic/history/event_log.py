@@ -7,11 +7,12 @@ adaptive execution writes its plan each time that it changes, and only the last 
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,8 @@ class LoggedStage:
     """The ids of its RDDs: stages that share them all compute the same."""
     scopes: tuple[str, ...] = ()
     """What made its RDDs, the first one first: ``parallelize``, ``WholeStageCodegen (1)``, ``Exchange``."""
+    caches: frozenset[tuple[str, int]] = frozenset()
+    """The ids of its RDDs that Spark keeps, each with what made an RDD that reads it: ``InMemoryTableScan``."""
     metrics: dict[int, int] = field(default_factory=dict)
     """By their accumulators' ids what its SQL operators have measured, once it is over."""
     tasks: list[TaskRecord] = field(default_factory=list)
@@ -106,8 +109,23 @@ class Application:
     executions: dict[int, LoggedExecution] = field(default_factory=dict)
     jobs: dict[int, LoggedJob] = field(default_factory=dict)
     stages: dict[int, LoggedStage] = field(default_factory=dict)
+    cache_reads: Counter[int] = field(default_factory=Counter)
+    """By the ids of RDDs that Spark keeps how many stages have used each: the one that fills it, and those that read
+    it."""
+    dropped: set[int] = field(default_factory=set)
+    """The ids of RDDs that Spark keeps no longer."""
+    is_whole: bool = True
+    """Whether no event before the last one is missing."""
     notes: list[str] = field(default_factory=list)
     """What could not be read."""
+
+    def reads_of_dropped(self, cache: int) -> int | None:
+        """Return how many stages have used a cache that was dropped, at the latest with the application.
+
+        None while a later one may use it, or if the log may miss one that has.
+        """
+        is_known = self.is_whole and (self.is_over or cache in self.dropped)
+        return self.cache_reads[cache] if is_known else None
 
     def slots(self, begin_ms: float, end_ms: float) -> int:
         """Return how many tasks could run simultaneously at most between two times; 0 if it is not known."""
@@ -170,6 +188,7 @@ class _Reader:
             b"SparkListenerJobEnd": self._job_end,
             b"SparkListenerStageSubmitted": self._stage_submitted,
             b"SparkListenerStageCompleted": self._stage_completed,
+            b"SparkListenerUnpersistRDD": self._unpersist,
             b"SparkListenerTaskStart": self._task_start,
             b"SparkListenerTaskEnd": self._task_end,
             f"{_SQL}SparkListenerSQLExecutionStart".encode(): self._execution_start,
@@ -195,6 +214,7 @@ class _Reader:
         for stage, task in self._running.values():
             self.stage(stage).tasks.append(task)
         app.notes = log.notes
+        app.is_whole = not (wrong or log.notes or log.is_compacted)
         if wrong:
             app.notes.append(f"{count(wrong, 'line')} could not be read as events")
         if not app.is_over:
@@ -309,6 +329,7 @@ class _Reader:
         rdds = sorted(info.get("RDD Info") or (), key=lambda rdd: int(rdd["RDD ID"]))
         stage.rdds = tuple(int(rdd["RDD ID"]) for rdd in rdds)
         stage.scopes = tuple(dict.fromkeys(_scope(rdd) for rdd in rdds))
+        stage.caches = _caches(rdds)
         return stage
 
     def stage(self, number: int) -> LoggedStage:
@@ -329,6 +350,11 @@ class _Reader:
         for one in info.get("Accumulables") or ():
             if one.get("Metadata") == "sql":
                 stage.metrics[int(one["ID"])] = int(one["Value"])
+        if not info.get("Failure Reason"):
+            self._app.cache_reads.update(_kept(info.get("RDD Info") or ()))
+
+    def _unpersist(self, event: Event) -> None:
+        self._app.dropped.add(int(event["RDD ID"]))
 
     # -- tasks ----------------------------------------------------------------------------------------------
 
@@ -394,9 +420,27 @@ def _without_accumulables(line: bytes) -> bytes:
 
 
 def _scope(rdd: Event) -> str:
-    scope = rdd.get("Scope")
-    named = json.loads(scope).get("name") if scope else None
-    return str(named or rdd.get("Name") or "RDD")
+    return str(_scope_name(rdd.get("Scope")) or rdd.get("Name") or "RDD")
+
+
+@functools.lru_cache(maxsize=1024)
+def _scope_name(scope: str | None) -> Any:
+    """Return the name in a scope; three events of a stage have the same scopes."""
+    return json.loads(scope).get("name") if scope else None
+
+
+def _kept(rdds: Iterable[Event]) -> set[int]:
+    """Return the ids of those RDDs that Spark keeps."""
+    levels = ((rdd["RDD ID"], rdd.get("Storage Level") or {}) for rdd in rdds)
+    return {int(number) for number, level in levels if level.get("Use Memory") or level.get("Use Disk")}
+
+
+def _caches(rdds: Iterable[Event]) -> frozenset[tuple[str, int]]:
+    kept = _kept(rdds)
+    if not kept:
+        return frozenset()
+    reads = ((rdd, int(parent)) for rdd in rdds for parent in rdd.get("Parent IDs") or ())
+    return frozenset((_scope(rdd), parent) for rdd, parent in reads if parent in kept)
 
 
 def _error(kind: str, reason: Event) -> str:

@@ -34,7 +34,7 @@ from flinkmagic.history.event_log import WRONG, Application, LoggedExecution, Lo
 from flinkmagic.history.logged_plan import WORDS, LoggedPlan, read_plan
 from flinkmagic.history.vertices import LoggedVertex, vertices_of
 from flinkmagic.planning.operator_labels import spark_text
-from flinkmagic.planning.plan_reader import PlanNode
+from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanNode
 from flinkmagic.planning.sql_words import does, source_name, tables
 from flinkmagic.planning.stage_metrics import NOTHING, Metrics, StageMetrics
 from flinkmagic.session.findings.critical_path import CriticalPath, critical_path
@@ -178,7 +178,9 @@ class LoggedRun:
             operators: dict[int, Metrics] = {}
             top, above = NOTHING, vertex.above
             if plan is not None:
-                operators = {node.number: plan.metrics(node, values) for node in vertex.operators}
+                operators = {
+                    node.number: {**plan.metrics(node, values), **_cache(node, vertex)} for node in vertex.operators
+                }
                 top = plan.metrics(above, values) if above is not None else NOTHING
             known = vertex_facts(
                 job_vertex,
@@ -199,7 +201,8 @@ class LoggedRun:
             helpers=tuple(helpers),
         )
         slots = self.app.slots(self.started_ms, self.ended_ms) or max(1, facts.most_tasks)
-        return replace(facts, slots=slots, slots_of_session=slots)
+        reads = {cache: number for cache in facts.caches if (number := self.app.reads_of_dropped(cache)) is not None}
+        return replace(facts, slots=slots, slots_of_session=slots, reads_of_dropped_caches=reads)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what lost time in it, the most expensive first; of one that the log does not see end, so far."""
@@ -326,6 +329,14 @@ def _metadata(node: PlanNode) -> dict[str, Any]:
     told = {"operator": node.name, "text": spark_text(node), "kind": node.kind, "node": node.number}
     is_of_rdd = node.kind == node.name
     return told if is_of_rdd or node.kind.startswith("Execute") else {**told, "does": does(node), "reads": tables(node)}
+
+
+def _cache(node: PlanNode, vertex: LoggedVertex) -> Metrics:
+    """Return the number of the cache that an operator scans; nothing if several scans of its stage have its name."""
+    if node.kind != CACHED_SCAN:
+        return NOTHING
+    found = {cache for stage in vertex.stages for name, cache in stage.caches if name == node.name}
+    return {"cacheId": found.pop()} if len(found) == 1 else NOTHING
 
 
 def _attempts(job_vertex: JobVertex, vertex: LoggedVertex) -> list[TaskRecord]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,8 +19,12 @@ from flinkmagic.session.findings.texts import finding_line, findings_text
 
 MOST_ROWS = 1000
 """A table lists so many jobs at most: the longest ones."""
-MOST_WORDS = 120
+MOST_WORDS = 160
 """How much of a job's description is shown."""
+
+_BREAK = re.compile(r"\s*<br ?/?>\s*|\s*\n(?=(?:id|runId|batch) = )")
+"""Where a description begins a new line: Spark's UI shows HTML. That of a stream's batch has one for each of its words,
+as text in 3.5.9 and 4.3.0."""
 
 
 class History:
@@ -117,8 +122,7 @@ def histories(path: Path, shown: int) -> list[History]:
 
 
 _STYLE = f"""
-body {{ margin: 24px auto; max-width: 1200px; padding: 0 16px; color: {palette.INK}; background: {palette.CARD};
-  font: 13px/1.5 {palette.SANS}; }}
+body {{ margin: 24px auto; max-width: 1200px; padding: 0 16px; font: 13px/1.5 {palette.SANS}; }}
 """
 _COLUMNS = ("job", "state", "began", "took", "tasks", "what")
 
@@ -142,4 +146,4 @@ def _section(run: LoggedRun) -> str:
 
 
 def _words(run: LoggedRun) -> str:
-    return cut(" ".join(run.description.split()), MOST_WORDS)
+    return cut(" ".join(_BREAK.sub(" · ", run.description).split()), MOST_WORDS)

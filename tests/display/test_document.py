@@ -10,5 +10,5 @@ def test_a_page_has_its_title_escaped_and_a_policy_under_which_nothing_runs() ->
     assert page.startswith("<!doctype html>\n")
     assert "<title>&lt;script&gt;⟨U+202E⟩orders &amp; customers</title>" in page
     assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page
-    assert "<style>p { margin: 0; }</style>" in page
+    assert "<style>:root { color-scheme: light dark; }p { margin: 0; }</style>" in page
     assert page.endswith("<body>\n<p>body</p>\n</body>\n</html>\n")

@@ -30,6 +30,10 @@ def log(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept = read.where("k < 3").cache()
         kept.count()
         kept.unpersist()
+        again = read.where("k < 4").cache()
+        again.count()
+        again.agg(F.sum("id")).collect()
+        again.unpersist()
         read.orderBy("id").limit(30).groupBy("k").count().collect()
         own.sparkContext.parallelize(range(20), 2).map(lambda one: (one % 3, one)).reduceByKey(max, 2).collect()
         read.write.partitionBy("k").parquet(str(folder / "parts"))
@@ -46,7 +50,7 @@ def log(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runs(log: Path) -> dict[str, LoggedRun]:
     """The jobs of that log, by what they do."""
     (found,) = find_logs(log)
-    names = ("write", "join", "cache", "first", "rdd", "parts", "needless", "failure")
+    names = ("write", "join", "cache", "fill", "again", "first", "rdd", "parts", "needless", "failure")
     told = [run for run in logged_runs(read_application(found)) if run.n_tasks]
     whole = [run for run in told if run.executions or len(run.facts.vertices) > 1]
     return dict(zip(names, whole, strict=True))

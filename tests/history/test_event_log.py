@@ -64,7 +64,7 @@ JOB = event(
 def test_the_queries_of_a_real_log_are_read(runs):
     app = next(iter(runs.values())).app
     assert app.spark_version.split(".")[0] in ("3", "4")
-    assert [run.status for run in runs.values()] == ["FINISHED"] * 7 + ["FAILED"]
+    assert [run.status for run in runs.values()] == ["FINISHED"] * 9 + ["FAILED"]
     assert app.notes == ["the application had not ended when the log was last written"]
     assert "no way" in runs["failure"].snapshot.errors[0].message
 
@@ -117,6 +117,25 @@ def test_a_log_that_is_cut_off_is_read_as_far_as_it_goes(log, tmp_path):
     assert last.status == "RUNNING"
     assert ExecutionState.RUNNING in {task.state for stage in app.stages.values() for task in stage.tasks}
     assert last.views()[0].status == "RUNNING"
+
+
+def test_stages_that_use_a_cache_are_counted_until_it_is_dropped(tmp_path):
+    def stage(number: int, **more: Any) -> bytes:
+        levels = {5: {"Use Memory": True}, 6: {"Use Disk": False}}
+        rdds = [{"RDD ID": rdd, "Storage Level": level} for rdd, level in levels.items()]
+        info = {"Stage ID": number, "Stage Name": "s", "Parent IDs": [], "RDD Info": rdds, **more}
+        return event("SparkListenerStageCompleted", **{"Stage Info": info})
+
+    used = (*HEAD, JOB, stage(0), stage(1, **{"Failure Reason": "lost"}), stage(2))
+    drop = event("SparkListenerUnpersistRDD", **{"RDD ID": 5})
+    end = event("SparkListenerApplicationEnd", Timestamp=9000)
+    app = read(tmp_path / "log", *used)
+    assert (app.cache_reads, app.reads_of_dropped(5)) == ({5: 2}, None)  # a later stage may read it
+    assert read(tmp_path / "log", *used, drop).reads_of_dropped(5) == 2
+    assert read(tmp_path / "log", *used, end).reads_of_dropped(5) == 2
+    # What is missing may have been a stage that read it.
+    assert read(tmp_path / "log", *used, b"no json\n", drop, end).reads_of_dropped(5) is None
+    assert read(tmp_path / "events_2_app.compact", *used, drop, end).reads_of_dropped(5) is None
 
 
 def test_events_that_are_not_made_as_spark_makes_them_are_counted_and_left_out(tmp_path):

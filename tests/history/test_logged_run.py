@@ -9,6 +9,13 @@ from flinkmagic.session.findings import find as findings
 from tests.history.test_event_log import HEAD, event, read, task
 
 
+@pytest.fixture
+def all_told(monkeypatch):
+    """Findings that cost nothing are told, too."""
+    monkeypatch.setattr(findings, "NOTABLE_S", 0.0)
+    monkeypatch.setattr(findings, "NOTABLE_SHARE", 0.0)
+
+
 def titles(run):
     """Spark's operators of each vertex, inputs first."""
     return [[one.operator for one in vertex.operators if one.kind] for vertex in run.facts.vertices]
@@ -67,14 +74,52 @@ def test_a_cache_is_filled_by_its_own_stage_or_by_the_one_that_reads_it(runs):
         assert edges(runs["cache"])[0] == (0, 1, "RESCALE")
 
 
-def test_a_scan_tells_its_partitions_and_a_sort_who_undoes_it(runs, monkeypatch):
+def test_a_cache_that_was_dropped_after_one_read_is_told(runs, all_told):
+    (finding,) = [one for one in runs["cache"].findings() if one.rule == "unread-cache"]
+    assert finding.what == "900 rows were cached, and dropped before anything else had read them"
+    assert finding.operator == "InMemoryTableScan"
+    for name in ("fill", "again"):
+        (reads,) = runs[name].facts.reads_of_dropped_caches.values()
+        assert (reads, "unread-cache" in {one.rule for one in runs[name].findings()}) == (3, False)
+    assert runs["fill"].facts.caches == runs["again"].facts.caches != runs["cache"].facts.caches
+
+
+def test_two_caches_that_one_stage_scans_are_not_told_apart(tmp_path):
+    level = {"Use Memory": True, "Use Disk": True}
+    scan = {"Scope": '{"id":"9","name":"InMemoryTableScan"}'}
+    plan = {
+        "nodeName": "InMemoryTableScan", "simpleString": "InMemoryTableScan", "children": [],
+        "metrics": [{"name": "number of output rows", "accumulatorId": 70}],
+    }  # fmt: skip
+    for caches, known in (((3,), {3}), ((3, 4), set())):
+        rdds = [{"RDD ID": cache, "Storage Level": level, "Parent IDs": []} for cache in caches]
+        rdds += [{"RDD ID": 10 + cache, "Parent IDs": [cache], **scan} for cache in caches]
+        stage = {
+            "Stage ID": 0, "Stage Name": "s", "Parent IDs": [], "RDD Info": rdds,
+            "Accumulables": [{"ID": 70, "Value": "5", "Metadata": "sql"}],
+        }  # fmt: skip
+        start = event(
+            "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+            executionId=7, rootExecutionId=7, description="count", time=1400, sparkPlanInfo=plan,
+        )  # fmt: skip
+        job = event(
+            "SparkListenerJobStart",
+            **{
+                "Job ID": 0, "Submission Time": 1500, "Stage IDs": [0], "Stage Infos": [stage],
+                "Properties": {"spark.sql.execution.id": "7"},
+            },
+        )  # fmt: skip
+        over = event("SparkListenerStageCompleted", **{"Stage Info": stage})
+        (run,) = logged_runs(read(tmp_path / "log", *HEAD, start, job, task(0, 1600), task(0, 1600, 2000), over))
+        assert run.facts.caches == known
+
+
+def test_a_scan_tells_its_partitions_and_a_sort_who_undoes_it(runs, all_told):
     scan = runs["needless"].facts.vertices[0].first(lambda one: one.kind == "FileSourceScanExec")
     assert (scan.metrics["partitionColumns"], scan.metrics["partitions"]) == (["k"], "")
     assert scan.metrics["numPartitions"] == 10
     join = runs["join"].facts.vertices[1].first(lambda one: one.kind == "FileSourceScanExec")
     assert join.metrics["partitionColumns"] == []
-    monkeypatch.setattr(findings, "NOTABLE_S", 0.0)
-    monkeypatch.setattr(findings, "NOTABLE_SHARE", 0.0)
     told = {one.rule for one in findings.find(runs["needless"].facts)}
     assert {"needless-sort", "unfiltered-partitions"} <= told
 

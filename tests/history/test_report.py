@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import html
+import json
 import re
 from html.parser import HTMLParser
+
+import pytest
 
 from flinkmagic.history.report import History, histories, page
 from tests.history.test_event_log import HEAD, JOB, event, read, task
@@ -37,6 +41,27 @@ def test_text_tells_jobs_findings_and_what_is_missing(tmp_path):
     assert "without the skew" in text
     assert text.count("is the critical path") == 1
     assert "rule: skewed-partition (measured)" in text
+
+
+@pytest.mark.parametrize(
+    ("described", "shown"),
+    [
+        # The second one is as 3.5.9 and 4.3.0 write it.
+        ("runId = 58ad<br/>batch = 3", "runId = 58ad · batch = 3"),
+        ("counts\nid = e7ae\nrunId = 58ad\nbatch = 0", "counts · id = e7ae · runId = 58ad · batch = 0"),
+        ("SELECT k\n  FROM rows", "SELECT k FROM rows"),
+        ("a<br>b <br /> c<br onload=alert(1)>", "a · b · c<br onload=alert(1)>"),
+    ],
+)
+def test_a_description_is_one_line_of_words(tmp_path, described, shown):
+    quoted = json.dumps(described)[1:-1].encode()
+    job = JOB.replace(b"collect at a.py:3", quoted)
+    history = History(read(tmp_path / "log", *HEAD, job, task(0, 1600), task(0, 1600, 2000)), 5)
+    assert history.rows()[0][-1] == shown
+    assert f"job_0 ({shown}): of 500 ms" in history.to_text()
+    made = page([history])
+    assert "br" not in {tag for tag, _ in Tags(made).found}
+    assert html.escape(shown, quote=False) in made
 
 
 def test_nothing_of_a_log_runs_in_the_page(tmp_path):

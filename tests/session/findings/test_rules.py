@@ -870,5 +870,9 @@ def test_a_cache_that_is_dropped_after_one_read_was_for_nothing():
     (finding,) = find(job(*cached(), reads_of_dropped_caches={12: 2}))
     assert (finding.rule, finding.line) == ("unread-cache", 3)
     assert finding.cost_s == pytest.approx(0.004 * 104.8576 + 0.2)
+    assert finding.what == "1.0 M rows (100.0 MiB) were cached, and dropped before anything else had read them"
+    (finding,) = find(job(*cached(memory=0), reads_of_dropped_caches={12: 2}))  # of a log
+    assert finding.what == "1.0 M rows were cached, and dropped before anything else had read them"
+    assert (finding.cost_s, finding.estimate) == (pytest.approx(0.2), "estimated: 0.2 µs for each row")
     assert found(job(*cached(), reads_of_dropped_caches={12: 3})) == []  # another stage has read it
     assert found(job(*cached())) == []  # it is still there

@@ -3,9 +3,10 @@
 Source: the RDDs that Spark names with each stage; its Storage tab, which shows that rows are kept, but not that
 anything has read them.
 
-Threshold: any, if its cost is worth telling. It is told once the cache has been dropped (``unpersist``): until then a
-later cell may read it. Keeping is charged with four milliseconds for each MB and 0.2 µs for each row. Measured, as the
-processor time of a stage that fills a cache, less that of one that does not: 0.1 to 0.6 µs for each row.
+Threshold: any, if its cost is worth telling. It is told once the cache has been dropped (``unpersist``, in a log also
+the application's end): until then a later cell may read it. Keeping is charged with four milliseconds for each MB, of
+which a log does not tell, and 0.2 µs for each row. Measured, as the processor time of a stage that fills a cache, less
+that of one that does not: 0.1 to 0.6 µs for each row.
 
 Counter-example: a cache that two stages read, of one job or of two.
 """
@@ -34,14 +35,15 @@ def _find(job: JobFacts) -> Iterator[Finding]:
         filled = next((one for one in job.producers(vertex) if one.kind == "boundary"), None)
         if scan is None or filled is None or job.reads_of_dropped_caches.get(scan.metrics["cacheId"]) != STAGES:
             continue
-        kept = metric(scan.metrics, "cachedBytes") + metric(scan.metrics, "cachedOnDisk")
         rows = metric(scan.metrics, "numOutputRows")
+        kept = metric(scan.metrics, "cachedBytes") + metric(scan.metrics, "cachedOnDisk")
+        bytes_told, bytes_charged = (f" ({size(kept)})", "4 ms for each MB that is kept and ") if kept else ("", "")
         yield RULE.finding(
-            f"{magnitude(rows)} rows ({size(kept)}) were cached, and dropped before anything else had read them",
+            f"{magnitude(rows)} rows{bytes_told} were cached, and dropped before anything else had read them",
             vertex,
             scan,
             min(filled.run_ms, KEEPING_MB_MS * kept / 1e6 + KEEPING_ROW_MS * rows),
-            "estimated: 4 ms for each MB that is kept and 0.2 µs for each row",
+            f"estimated: {bytes_charged}0.2 µs for each row",
             "likely",
             f"{_uncached(scan)}  # without cache() and unpersist()",
         )
