@@ -351,10 +351,10 @@ class _Reader:
             if one.get("Metadata") == "sql":
                 stage.metrics[int(one["ID"])] = int(one["Value"])
         if not info.get("Failure Reason"):
-            self._app.cache_reads.update(_kept(info.get("RDD Info") or ()))
+            self.app.cache_reads.update(_kept(info.get("RDD Info") or ()))
 
     def _unpersist(self, event: Event) -> None:
-        self._app.dropped.add(int(event["RDD ID"]))
+        self.app.dropped.add(int(event["RDD ID"]))
 
     # -- tasks ----------------------------------------------------------------------------------------------
 
