@@ -819,7 +819,9 @@ def test_the_driver_that_works_alone_before_or_after_a_job_is_told():
     (finding,) = find(job(vertex(*late)))
     assert (finding.rule, finding.cost_s, finding.certainty) == ("driver-busy", pytest.approx(6.0), "possible")
     assert found(job(vertex(*late), is_first=True)) == []
-    (finding,) = find(job(vertex(*even(2)), planning_ms=2500.0))
+    planned = (operator("FilterExec", line=4, variable="rows"), operator("write", id=2, line=5))
+    (finding,) = find(job(vertex(*even(2), operators=planned), planning_ms=2500.0))
+    assert (finding.line, finding.cure.split("  #")[0]) == (4, "rows = rows.localCheckpoint()")
     assert finding.what.startswith("no task ran for 2.5 s before the first stage: the driver planned the job or listed")
     assert found(job(vertex(*even(2, took_s=8)), planning_ms=2500.0)) == []
     assert found(job(vertex(*[one._replace(start_ms=900, end_ms=2000) for one in even(2)]))) == []

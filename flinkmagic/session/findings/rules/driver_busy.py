@@ -18,7 +18,7 @@ from flinkmagic.amounts import duration, magnitude, size
 from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
-from flinkmagic.session.findings.users_line import with_partitions_together
+from flinkmagic.session.findings.users_line import assigned, with_partitions_together
 
 LONG_MS = 1000.0
 MUCH = 0.25
@@ -38,14 +38,16 @@ def _find(job: JobFacts) -> Iterator[Finding]:
     least_ms = max(LONG_MS, MUCH * (job.planning_ms + job.elapsed_ms))
     before_ms = job.planning_ms + job.idle_ms(job.started_ms, first.start_ms, slots=1)
     if before_ms >= least_ms:
+        # A write has the shortest plan of all: what is long is that of the DataFrame.
+        planned = next((one for one in reversed(first.operators) if one.line and one.variable), None)
         yield RULE.finding(
             f"no task ran for {duration(before_ms)} before the first stage: the driver planned the job or listed files",
             first,
-            None,
+            planned,
             before_ms * job.slots,
             "measured: the time for which all slots idled",
             "possible",
-            "df = df.localCheckpoint()  # a plan of hundreds of steps; or read fewer, larger files",
+            f"{assigned(planned, 'localCheckpoint()')}  # a plan of hundreds of steps; or read fewer files",
         )
     after_ms = job.idle_ms(last.end_ms, job.ended_ms, slots=1)
     if after_ms >= least_ms:
