@@ -153,13 +153,13 @@ _TURNS = 5
 
 def overheads(spark: SparkSession, home: Path, pairs: int) -> list[float]:
     """The time of a job that collects what findings need by that of one that does not, pair by pair."""
-    reads = stage_runner._metrics
+    reads = stage_runner.measured
     number = 0
 
     def seconds(*, collecting: bool) -> float:
         nonlocal number
         number += 1
-        stage_runner._metrics = reads if collecting else lambda handle: ()
+        stage_runner.measured = reads if collecting else lambda handle: ()
         start = time.perf_counter()
         job, _ = run_cell(spark, _FOUR_STAGES, home, home / f"four{number}", {"retain": "none"})
         if collecting:
@@ -177,7 +177,7 @@ def overheads(spark: SparkSession, home: Path, pairs: int) -> list[float]:
             times = [(collecting, seconds(collecting=collecting)) for collecting in order * _TURNS]
             found.append(sum(one for on, one in times if on) / sum(one for on, one in times if not on))
     finally:
-        stage_runner._metrics = reads
+        stage_runner.measured = reads
     return found
 
 
