@@ -15,6 +15,7 @@ import graphviz
 
 from flinkmagic.display import mime_bundle
 from flinkmagic.display.layout_engine import render_dot
+from flinkmagic.session import Job
 from flinkmagic.session.findings.texts import finding_lines
 
 try:
@@ -24,6 +25,14 @@ except ImportError:  # Python 3.10
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
+
+_CACHED = """
+columns = [F.xxhash64("id", F.lit(number)).alias(f"c{{number}}") for number in range(20)]
+wide = spark.range(0, 1000000, 1, 8).select("id", *columns){kept}.cache()
+wide.agg(F.max("c1").alias("most")).write.parquet(out + "/most")
+wide.where("c1 > 0").agg(F.min("c1").alias("least")).write.parquet(out + "/least")
+"""
+"""A cell whose cache is larger than its session has memory for."""
 
 WAY = {
     "magics": "a cell's text",
@@ -103,21 +112,30 @@ def cures(folder: Path) -> None:
     from tests.benchmarks import findings
     from tests.benchmarks._planted import PLANTED
 
+    def draw(rules: Sequence[str], name: str, job: Job) -> None:
+        run = job.record()
+        view = replace(run.job_view.paint(run.snapshot), name=name)
+        found = finding_lines([one for one in job.findings() if one.rule in rules])
+        drawn = mime_bundle([view], summary=name, snapshot=run.snapshot, notes=found)
+        # What Spark has cut short may end in a part of the folder's name.
+        picture = re.sub(r"(?:file:)?/[\w/]*…", "…", drawn["image/svg+xml"].replace(f"{home}/", ""))
+        (folder / f"{rules[0]}-{name}.svg").write_text(picture, encoding="utf-8")
+        job.release()
+
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         twins = findings.Twins(findings.session(), Path(home))
         for planted in {one.rules[0]: one for one in reversed(PLANTED)}.values():
             for name in ("before", "after"):
-                job, _ = twins.run(planted, with_fault=name == "before")
-                run = job.record()
-                view = replace(run.job_view.paint(run.snapshot), name=name)
-                found = finding_lines([one for one in job.findings() if one.rule in planted.rules])
-                drawn = mime_bundle([view], summary=name, snapshot=run.snapshot, notes=found)
-                # What Spark has cut short may end in a part of the folder's name.
-                picture = re.sub(r"(?:file:)?/[\w/]*…", "…", drawn["image/svg+xml"].replace(f"{home}/", ""))
-                (folder / f"{planted.rules[0]}-{name}.svg").write_text(picture, encoding="utf-8")
-                job.release()
+                draw(planted.rules, name, twins.run(planted, with_fault=name == "before")[0])
         findings.session().stop()
+        little = findings.session({"spark.memory.fraction": "0.05"})
+        for name, kept in (("before", ""), ("after", '.select("id", "c1")')):
+            cell = _CACHED.format(kept=kept)
+            # What another cell has cached serves a cell that asks for a part of it.
+            job, _ = findings.run_cell(little, cell, Path(home), Path(home, name), {}, later="wide.unpersist()")
+            draw(("evicted-cache",), name, job)
+        little.stop()
 
 
 def _picture(direction: str) -> graphviz.Digraph:

@@ -37,8 +37,8 @@ def to_html(
     """Return pictures under headings that open and close; those of `open_kinds` are open.
 
     Each picture is an <img> that carries its SVG in itself: inside one a browser runs no script and loads nothing.
-    `summary` and `notes` are shown above as text; with `snapshot` so is a progress line; its timeline is the last of
-    several pictures, followed by its findings, and its streaming queries and its errors are shown below. `more` are
+    `summary` and `notes` are shown above as text; with `snapshot` so are a progress line and its streaming queries; its
+    timeline is the last of several pictures, followed by its findings, and its errors are shown below. `more` are
     further sections of a whole page: their headings as text, and their HTML.
     """
     several = _several(views)
@@ -48,6 +48,8 @@ def to_html(
     if snapshot is not None:
         parts.append(f'<pre style="margin:0;white-space:pre-wrap">{escaped(progress_line(snapshot))}</pre>')
     parts += [f"<div>{escaped(note)}</div>" for note in notes]
+    if snapshot is not None:
+        parts += _queries(snapshot)
     sections = list(zip([view.kind for view in several], _pictures(several), strict=True))
     if len(several) == 1:
         parts.append(sections[0][1])
@@ -59,7 +61,6 @@ def to_html(
             parts.append(section(snapshot.findings.title, found, is_open="findings" in open_kinds))
         parts += [section(title, content) for title, content in more]
     if snapshot is not None:
-        parts += _queries(snapshot)
         parts += _errors(snapshot)
     parts.append("</div>")
     return "".join(parts)
@@ -69,6 +70,16 @@ def section(title: str, content: str, *, is_open: bool = False) -> str:
     """Return a heading, given as text, that opens and closes what is below it."""
     heading = f'<summary style="cursor:pointer;padding:4px 0;font-weight:600">{escaped(title)}</summary>'
     return f"<details{' open' if is_open else ''}>{heading}{content}</details>"
+
+
+CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
+"""The style of a table's cells. It names no colour: a front end has those of its theme."""
+
+
+def table_row(tag: str, cells: Sequence[str], style: str = CELL) -> str:
+    """Return a row of a table, of texts; the tag is that of its cells."""
+    inside = "".join(f'<{tag} style="{style}">{escaped(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{inside}</tr>"
 
 
 def findings_html(view: FindingsView) -> str:

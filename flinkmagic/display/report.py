@@ -38,6 +38,8 @@ def report_page(
 ) -> str:
     """Return a run as a page: its graphs, its timeline, its findings, its vertices, its events.
 
+    A stream has its queries above, and neither a timeline nor findings.
+
     Parameters
     ----------
     views : sequence of GraphView

@@ -86,7 +86,9 @@ class JobView(PlacedWidget):
             [*job.nodes, *(node for node in collapsed.nodes if node.members)] if collapsed else [*job.nodes]
         )
         first = {"_collapsed" if collapsed else "_job": widget_data.picture(collapsed or job)}
-        super().__init__(_about=widget_data.about(job, collapsed), _frame=self._make_frame(), **first)
+        super().__init__(
+            _about=widget_data.about(job, collapsed, list(self._views)), _frame=self._make_frame(), **first
+        )
         if snapshot is not None:
             self.update(snapshot)
         self.on_msg(self._clicked)

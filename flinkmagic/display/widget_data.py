@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from flinkmagic.display.snapshot import (
     KIND_TITLES,
     STATE_NAMES,
     ErrorView,
+    GraphKind,
     GraphView,
     JobSnapshot,
     NodeView,
@@ -34,13 +35,21 @@ FLOAT_COLUMNS = ("start_ms", "end_ms", "rows_in", "rows_out", "bytes_in", "bytes
 TERMINAL = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
 
 
-def about(job: GraphView, collapsed: GraphView | None) -> dict[str, Any]:
-    """Return what does not change while a job runs; `job` is the view of its JobGraph."""
+def about(job: GraphView, collapsed: GraphView | None, kinds: Collection[GraphKind]) -> dict[str, Any]:
+    """Return what does not change while a job runs.
+
+    Parameters
+    ----------
+    job : GraphView
+        Of its JobGraph.
+    kinds : collection of str
+        The graphs that there are of it, besides the timeline and the findings.
+    """
     groups = {node.id: node for node in collapsed.nodes if node.members} if collapsed else {}
     return {
         "name": printable.visible(job.name),
         "look": _look(),
-        "tabs": list(KIND_TITLES.items()),
+        "tabs": [each for each in KIND_TITLES.items() if each[0] in {*kinds, "timeline", "findings"}],
         "vertices": {node.vertex_id: _vertex(node) for node in job.nodes},
         "order": [node.vertex_id for node in job.nodes],
         "edges": [[edge.source, edge.target] for edge in job.edges],

@@ -95,6 +95,7 @@ RELEASED = "they were released"
 OTHER_SETTINGS = "a setting has changed"
 OTHER_CODE = "a function has changed, or rows that it is made of were computed anew"
 """Why kept rows are not used."""
+FIRST_USE = "of its first use no rows were kept, as of nothing that is used only once; now they are"
 
 
 def other_file(path: str) -> str:

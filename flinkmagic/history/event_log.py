@@ -19,6 +19,7 @@ from typing import Any
 from flinkmagic.amounts import count
 from flinkmagic.deployment import TaskRecord
 from flinkmagic.deployment.stages.stage_place import PROPERTY, StagePlace
+from flinkmagic.deployment.watching.call_events import CallEvents
 from flinkmagic.errors.history import NoEventLogError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.history.event_files import EventLog
@@ -158,11 +159,26 @@ def read_application(log: EventLog) -> Application:
     return _Reader(log.name).read(log)
 
 
+def reported(call: CallEvents) -> Application:
+    """Return what Spark has reported of one call, as if it were the log of an application."""
+    reader = _Reader("")
+    for line in call.lines:
+        reader.take(line)
+    for task in call.tasks:
+        has_output = task.rows_out or task.bytes_out
+        known = task if has_output else task._replace(rows_out=None, bytes_out=task.result_bytes)
+        reader.stage(task.stage).tasks.append(known)
+    app = reader.app
+    app.started_ms, app.last_ms, app.is_over = call.began_ms, call.ended_ms, True
+    app.cores = [(call.began_ms, call.slots)]
+    return app
+
+
 class _Reader:
     """Keeps what the events tell, in their order."""
 
     def __init__(self, name: str) -> None:
-        self._app = Application(name)
+        self.app = Application(name)
         self._running: dict[int, tuple[int, TaskRecord]] = {}
         """By the ids of tasks that run: their stage, and what is known of them."""
         self._attempts: Counter[tuple[int, int]] = Counter()
@@ -189,12 +205,12 @@ class _Reader:
         self._plan_update = f"{_SQL}SparkListenerSQLAdaptiveExecutionUpdate".encode()
 
     def read(self, log: EventLog) -> Application:
-        app = self._app
+        app = self.app
         known = wrong = 0
         line = b""
         for line in log.lines():
             try:
-                known += self._take(line)
+                known += self.take(line)
             except WRONG:
                 wrong += 1
         if not known:
@@ -203,7 +219,7 @@ class _Reader:
             wrong -= 1
             log.notes.append("the log ends in the middle of an event")
         for stage, task in self._running.values():
-            self._stage(stage).tasks.append(task)
+            self.stage(stage).tasks.append(task)
         app.notes = log.notes
         app.is_whole = not (wrong or log.notes or log.is_compacted)
         if wrong:
@@ -212,7 +228,7 @@ class _Reader:
             app.notes.append("the application had not ended when the log was last written")
         return app
 
-    def _take(self, line: bytes) -> bool:
+    def take(self, line: bytes) -> bool:
         """Take a line; return whether it is an event."""
         if line.startswith(_EVENT):
             name = line[len(_EVENT) : line.index(b'"', len(_EVENT))]
@@ -222,8 +238,8 @@ class _Reader:
             return False
         if name == self._plan_update:
             found = _EXECUTION_ID.search(line)
-            if found is not None and int(found[1]) in self._app.executions:
-                self._app.executions[int(found[1])].plan = line
+            if found is not None and int(found[1]) in self.app.executions:
+                self.app.executions[int(found[1])].plan = line
             return True
         handle = self._handlers.get(name)
         if handle is not None:
@@ -235,42 +251,42 @@ class _Reader:
         """Return a time, having noted that something happened then."""
         if not 0 <= ms < _END_OF_TIME_MS:
             raise ValueError(ms)
-        self._app.last_ms = max(self._app.last_ms, ms)
+        self.app.last_ms = max(self.app.last_ms, ms)
         return float(ms)
 
     # -- the application ------------------------------------------------------------------------------------
 
     def _log_start(self, event: Event) -> None:
-        self._app.spark_version = str(event["Spark Version"])
+        self.app.spark_version = str(event["Spark Version"])
 
     def _application_start(self, event: Event) -> None:
-        self._app.name = str(event["App Name"])
-        self._app.id = str(event.get("App ID") or "")
-        self._app.started_ms = self._at(event["Timestamp"])
+        self.app.name = str(event["App Name"])
+        self.app.id = str(event.get("App ID") or "")
+        self.app.started_ms = self._at(event["Timestamp"])
 
     def _application_end(self, event: Event) -> None:
         self._at(event["Timestamp"])
-        self._app.is_over = True
+        self.app.is_over = True
 
     def _environment(self, event: Event) -> None:
         cpus = event["Spark Properties"].get("spark.task.cpus", "1")
-        self._app.cpus_per_task = max(1, int(cpus))
+        self.app.cpus_per_task = max(1, int(cpus))
 
     def _executor_added(self, event: Event) -> None:
         cores = int(event["Executor Info"]["Total Cores"])
         self._executors[str(event["Executor ID"])] = cores
-        self._app.cores.append((self._at(event["Timestamp"]), cores))
+        self.app.cores.append((self._at(event["Timestamp"]), cores))
 
     def _executor_removed(self, event: Event) -> None:
         cores = self._executors.pop(str(event["Executor ID"]), 0)
-        self._app.cores.append((self._at(event["Timestamp"]), -cores))
+        self.app.cores.append((self._at(event["Timestamp"]), -cores))
 
     # -- SQL executions -------------------------------------------------------------------------------------
 
     def _execution_start(self, event: Event) -> None:
         number = int(event["executionId"])
         root = event.get("rootExecutionId")
-        self._app.executions[number] = LoggedExecution(
+        self.app.executions[number] = LoggedExecution(
             id=number,
             root=number if root is None else int(root),
             description=str(event.get("description") or ""),
@@ -279,14 +295,14 @@ class _Reader:
         )
 
     def _execution_end(self, event: Event) -> None:
-        execution = self._app.executions[int(event["executionId"])]
+        execution = self.app.executions[int(event["executionId"])]
         execution.ended_ms = self._at(event["time"])
         execution.error = str(event.get("errorMessage") or "")[:_ERROR_LENGTH] or None
         if execution.plan.startswith(b"{"):
             execution.plan = zlib.compress(execution.plan, 1)
 
     def _driver_metrics(self, event: Event) -> None:
-        execution = self._app.executions[int(event["executionId"])]
+        execution = self.app.executions[int(event["executionId"])]
         execution.driver_metrics.update((int(number), int(value)) for number, value in event["accumUpdates"])
 
     # -- Spark jobs and stages ------------------------------------------------------------------------------
@@ -299,9 +315,9 @@ class _Reader:
         number, stages = int(event["Job ID"]), tuple(int(stage) for stage in event["Stage IDs"])
         place = StagePlace.read(str(properties.get(PROPERTY) or ""))
         if place is not None and stages:
-            self._stage(max(stages)).place = place
+            self.stage(max(stages)).place = place
         described = properties.get("spark.job.description") or properties.get("callSite.short") or ""
-        self._app.jobs[number] = LoggedJob(
+        self.app.jobs[number] = LoggedJob(
             id=number,
             stages=stages,
             execution=None if execution is None else int(execution),
@@ -312,14 +328,14 @@ class _Reader:
         )
 
     def _job_end(self, event: Event) -> None:
-        job = self._app.jobs[int(event["Job ID"])]
+        job = self.app.jobs[int(event["Job ID"])]
         job.ended_ms = self._at(event["Completion Time"])
         result = event["Job Result"]
         if result["Result"] != "JobSucceeded":
             job.error = str((result.get("Exception") or {}).get("Message") or "it failed")[:_ERROR_LENGTH]
 
     def _note_stage(self, info: Event) -> LoggedStage:
-        stage = self._stage(int(info["Stage ID"]))
+        stage = self.stage(int(info["Stage ID"]))
         stage.name = str(info.get("Stage Name") or "")
         stage.parents = tuple(int(parent) for parent in info.get("Parent IDs") or ())
         rdds = sorted(info.get("RDD Info") or (), key=lambda rdd: int(rdd["RDD ID"]))
@@ -328,16 +344,16 @@ class _Reader:
         stage.caches = _caches(rdds)
         return stage
 
-    def _stage(self, number: int) -> LoggedStage:
-        known = self._app.stages.get(number)
+    def stage(self, number: int) -> LoggedStage:
+        known = self.app.stages.get(number)
         if known is None:
-            known = self._app.stages[number] = LoggedStage(number)
+            known = self.app.stages[number] = LoggedStage(number)
         return known
 
     def _stage_submitted(self, event: Event) -> None:
         info = event["Stage Info"]
         self._note_stage(info)
-        self._at(info.get("Submission Time") or self._app.last_ms)
+        self._at(info.get("Submission Time") or self.app.last_ms)
 
     def _stage_completed(self, event: Event) -> None:
         info = event["Stage Info"]
@@ -347,10 +363,10 @@ class _Reader:
             if one.get("Metadata") == "sql":
                 stage.metrics[int(one["ID"])] = int(one["Value"])
         if not info.get("Failure Reason"):
-            self._app.cache_reads.update(_kept(info.get("RDD Info") or ()))
+            self.app.cache_reads.update(_kept(info.get("RDD Info") or ()))
 
     def _unpersist(self, event: Event) -> None:
-        self._app.dropped.add(int(event["RDD ID"]))
+        self.app.dropped.add(int(event["RDD ID"]))
 
     # -- tasks ----------------------------------------------------------------------------------------------
 
@@ -383,7 +399,7 @@ class _Reader:
         info, reason = event["Task Info"], event["Task End Reason"]
         kind = str(reason["Reason"])
         number = int(info["Task ID"])
-        stage = self._stage(int(event["Stage ID"]))
+        stage = self.stage(int(event["Stage ID"]))
         if kind == "Resubmitted":
             stage.tasks = [task._replace(reason=kind) if task.task_id == number else task for task in stage.tasks]
             return

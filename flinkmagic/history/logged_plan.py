@@ -48,6 +48,20 @@ _KEYS = {
     "number of partitions read": "numPartitions",
 }  # fmt: skip
 """Spark's names of metrics, by the words that it writes for them."""
+_NUMBERS = frozenset({"numOutputRows", "shuffleRecordsWritten", "numParts", "numPartitions"})
+_SIZES = frozenset({
+    "filesSize", "spillSize", "peakMemory", "dataSize", "shuffleBytesWritten", "numOutputBytes",
+    "pythonDataSent", "pythonDataReceived",
+})  # fmt: skip
+WORDS: Mapping[str, tuple[str, str]] = {
+    name: (
+        words,
+        "sum" if name in _NUMBERS else "size" if name in _SIZES else
+        "nsTiming" if name == "shuffleWriteTime" else "timing",
+    )
+    for words, name in _KEYS.items() if name != "numFiles"
+}  # fmt: skip
+"""What Spark calls the metrics, and of which kind they are (`StageMetrics.words`)."""
 _PLAN_ID = re.compile(r"\[(?:plan_)?id=#?(\d+)\]")
 _COLUMNS = re.compile(r"^FileScan \w+ [^\[]*\[([^\]]*)\]")
 """Of a scan's text."""

@@ -34,7 +34,7 @@ from flinkmagic.graph.transformations import (
     TwoInputTransformation,
 )
 from flinkmagic.history.event_log import WRONG, Application, LoggedExecution, LoggedJob, LoggedStage
-from flinkmagic.history.logged_plan import LoggedPlan, read_plan
+from flinkmagic.history.logged_plan import WORDS, LoggedPlan, read_plan
 from flinkmagic.history.vertices import LoggedVertex, vertices_of
 from flinkmagic.planning.operator_labels import spark_text
 from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanNode
@@ -198,7 +198,7 @@ class LoggedRun:
             known = vertex_facts(
                 job_vertex,
                 _attempts(job_vertex, vertex),
-                StageMetrics(operators, top),
+                StageMetrics(operators, top, WORDS),
                 kind=vertex.kind,
                 above=None if above is None else _metadata(above),
             )

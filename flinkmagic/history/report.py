@@ -9,7 +9,7 @@ from pathlib import Path
 from flinkmagic.amounts import count, cut, duration, moment
 from flinkmagic.display import palette
 from flinkmagic.display.document import document
-from flinkmagic.display.page import escaped, section, to_html
+from flinkmagic.display.page import escaped, section, table_row, to_html
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.display.text import aligned
 from flinkmagic.history.event_files import find_logs
@@ -25,7 +25,6 @@ MOST_WORDS = 160
 _BREAK = re.compile(r"\s*<br ?/?>\s*|\s*\n(?=(?:id|runId|batch) = )")
 """Where a description begins a new line: Spark's UI shows HTML. That of a stream's batch has one for each of its words,
 as text in 3.5.9 and 4.3.0."""
-_CELL = "padding:2px 10px 2px 0;text-align:left;vertical-align:top"
 
 
 class History:
@@ -97,8 +96,8 @@ class History:
         """Return the same as HTML, with pictures."""
         head = f'<h2 style="margin:16px 0 4px">{escaped(self.app.name)}</h2><div>{escaped(self.heading)}</div>'
         notes = "".join(f"<div>⚠ {escaped(note)}</div>" for note in self.notes)
-        table = "".join(_row("td", row) for row in self.rows())
-        table = f'<table style="border-collapse:collapse;margin:8px 0">{_row("th", _COLUMNS)}{table}</table>'
+        table = "".join(table_row("td", row) for row in self.rows())
+        table = f'<table style="border-collapse:collapse;margin:8px 0">{table_row("th", _COLUMNS)}{table}</table>'
         return head + notes + table + "".join(map(_section, self.shown))
 
 
@@ -144,11 +143,6 @@ def _section(run: LoggedRun) -> str:
         notes=[*run.notes, *([str(path)] if path is not None else []), *notes],
     )
     return section(f"{run.name}: {duration(run.elapsed_ms)}, {_words(run)}", inside)
-
-
-def _row(tag: str, cells: Sequence[str]) -> str:
-    inside = "".join(f'<{tag} style="{_CELL}">{escaped(cell)}</{tag}>' for cell in cells)
-    return f"<tr>{inside}</tr>"
 
 
 def _words(run: LoggedRun) -> str:

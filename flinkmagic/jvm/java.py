@@ -71,11 +71,11 @@ def is_gone(spark: Any) -> bool:
 
 
 def java_words(text: str) -> str:
-    """Return the message of a JVM error, without py4j's sentence about the call that met it."""
+    """Return the message of a JVM error, without the sentence about the call, or the stage, that met it."""
     return _PY4J_FRAME.sub("", text)
 
 
-_PY4J_FRAME = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
+_PY4J_FRAME = re.compile(r"\AAn error occurred while (?:calling \S+|running a stage\.)\s*:\s*")
 
 
 def of_environment(sc: Any, part: str) -> Any:

@@ -23,6 +23,7 @@ from flinkmagic.display.card import CardLine, card_bundle
 from flinkmagic.magics.live_lines import Act, Drawn, LiveLine, from_other_kernel
 from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.magics.terminal import RewrittenLine
+from flinkmagic.session.actions.action_graph import first_finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.card_widget import CardWidget
+    from flinkmagic.history.call_run import CallRun
     from flinkmagic.session import CompiledGraph, Job
     from flinkmagic.session.actions.action_graph import ActionGraph
     from flinkmagic.session.actions.action_report import ActionReport
@@ -97,8 +99,9 @@ class CellCard:
 
     def action_done(self, report: ActionReport) -> None:
         """Record what became of an action (`ActionListener`)."""
-        notes = [f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else "", report.note]
-        note = "; ".join(filter(None, notes))
+        alone, found = _ran_alone(report)
+        plainly = f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else ""
+        note = "; ".join(filter(None, [plainly, report.note, *found]))
         at = _answered_at(report) if report.kept_at else ""
         stages = 1 if report.is_one_stage else report.stages - report.reused
         with self._lock:
@@ -112,7 +115,11 @@ class CellCard:
                     *line.key, seconds=report.seconds, stages=stages, answered=bool(at),
                     answered_at=at, saved_seconds=report.saved_seconds,
                 )  # fmt: skip
+            if alone is not None:
+                act.alone, line.openable = alone, act
             self._end(act, replace(one, status=report.status, note=note))
+        if alone is not None:
+            OPENABLE_LINES.add((self, line))
 
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
         """Record what became of rows that an action has handed out (`ActionListener`)."""
@@ -158,13 +165,11 @@ class CellCard:
         with self._lock:
             line = act.line
             act = act if act.job is None else act.again()
-            act.job, act.last_stage, line.act = job, last_stage, act
-            if self._has_widget:
-                act.graph, line.openable = graph, act
+            act.job, act.graph, act.last_stage = job, graph, last_stage
+            line.act = line.openable = act
             self._changed()
             _CLOCK.wake(self, time.monotonic() + LOOK_S)
-        if self._has_widget:
-            OPENABLE_LINES.add((self, line))
+        OPENABLE_LINES.add((self, line))
         return act
 
     def finish(self, act: Act, remarks: Sequence[str]) -> None:
@@ -174,32 +179,32 @@ class CellCard:
             act.end(act.job.status.value, act.seconds)
             self._end(act, replace(act.told(), note="; ".join(remarks)))
 
-    def end(self) -> None:
-        """Show all, now that the cell is over."""
+    def end(self) -> dict[int, Drawn]:
+        """Show all, now that the cell is over; return the graphs of its lines' last jobs, by the numbers of the lines.
+
+        A line whose job still runs has none, nor has one that newer ones have closed in a widget.
+        """
         with self._lock:
             self._is_over = True
             if not self._runs():
                 _CLOCK.forget(self)
+            lines = list(self._lines.values())
             if not self._in_notebook:
                 self._terminal.wipe()
-                sys.stderr.write("".join(f"{line.shown.to_text()}\n" for line in self._lines.values()))
+                sys.stderr.write("".join(f"{line.shown.to_text()}\n" for line in lines))
                 sys.stderr.flush()
                 self._lines = {}  # a cell that turns the mode off ends twice
-                return
-            if self._handle is None:
-                return
-            if self._widget is not None:
-                for line in self._lines.values():
-                    line.settle()
-            self._show()
+            for line in lines:
+                line.settle()
+            drawn = {line.key[1]: line.openable.drawn for line in lines if line.openable is not None}
+            if self._handle is not None:
+                self._show()
+            elif not self._in_notebook:
+                for line in lines:
+                    line.close()
         if self._widget is not None:
             OPEN_CARDS.add(self)
-
-    def drawn(self) -> dict[int, Drawn]:
-        """Return, by the number of a line, the graphs of its last job that is over, if they are drawn."""
-        with self._lock:
-            acts = {line.key[1]: line.openable for line in self._lines.values()}
-        return {number: act.drawn for number, act in acts.items() if act is not None and act.drawn is not None}
+        return {number: one for number, one in drawn.items() if one is not None}
 
     def close(self) -> None:
         """Leave only what is saved."""
@@ -213,8 +218,11 @@ class CellCard:
                 line.close()
 
     def close_line(self, line: LiveLine) -> None:
-        """Stop a line from being opened: newer ones are."""
+        """Stop a line from being opened: newer ones are. Where none can be, only its job is let go of."""
         with self._lock:
+            if not self._has_widget:
+                line.settle()
+                return
             line.close()
             if self._widget is not None:
                 self._show()
@@ -360,7 +368,23 @@ OPEN_CARDS: Newest[CellCard] = Newest(12, CellCard.close)
 """These stay widgets; the older ones are only what is saved of them."""
 
 OPENABLE_LINES: Newest[tuple[CellCard, LiveLine]] = Newest(20, lambda one: one[0].close_line(one[1]))
-"""The lines, of all cards, that can be opened: each holds its last job."""
+"""The lines, of all cards, that can be opened, or have findings when their cell ends: each holds its last job."""
+
+
+def _ran_alone(report: ActionReport) -> tuple[CallRun | None, list[str]]:
+    """Return what Spark ran for an action that had no job, and what lost its time; nothing of what was short."""
+    if report.work is None or report.work.events is None or report.is_driven:
+        return None, []
+    from flinkmagic.history.call_run import CallRun
+    from flinkmagic.history.event_log import WRONG
+
+    place = report.location.called_from or report.location
+    try:
+        run = CallRun(report.work.events, report.method, place.code, place.cell, place.line)
+        return run, first_finding(run.findings, run.elapsed_ms)
+    except WRONG as error:  # the action has its answer, whatever this version of Spark reports
+        _LOG.warning("What Spark reported of %s could not be read, so it has no findings: %r", report.text, error)
+        return None, []
 
 
 def _answered_at(report: ActionReport) -> str:

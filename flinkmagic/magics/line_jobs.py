@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+import uuid
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from flinkmagic import session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
@@ -38,8 +39,8 @@ class LineJob:
     """The name of the cell: ``cell_3``."""
     place: str
     """The cell and the line."""
-    job: weakref.ref[Job]
-    """Whoever runs the job holds it; its kept rows go with it."""
+    job: Callable[[], Job | None]
+    """Whoever runs the job holds it; its kept rows go with it. None of what Spark ran by itself."""
 
     def running(self) -> Job | None:
         """Return the job as long as it runs."""
@@ -65,6 +66,8 @@ class LineJobs:
     def __init__(self) -> None:
         self._jobs: dict[tuple[str, float], LineJob] = {}
         """By id and start, the oldest first: a line that runs again may have a job of the same id."""
+        self._whole: dict[tuple[str, float], JobDetails] = {}
+        """Of the same, what actions ran that are over: their jobs with the last stages, and what had no job."""
         self._drawn: dict[tuple[str, int], Drawn] = {}
         """By cell and line, the graphs of its last job that is over, the oldest first."""
         self._works: list[LineWork] = []
@@ -72,12 +75,38 @@ class LineJobs:
 
     def add(self, job: Job, number: int, location: SourceLocation) -> None:
         """Add the job of a line in the cell of that number."""
-        known = LineJob(f"cell_{number}", f"cell {number}, line {location.line_in_cell}", weakref.ref(job))
+        self._add(job.details(), LineJob(f"cell_{number}", _place(number, location), weakref.ref(job)))
+
+    def _add(self, details: JobDetails, known: LineJob) -> None:
         with self._lock:
-            self._jobs[_identity(job.details())] = known
+            self._jobs[_identity(details)] = known
             for key, one in list(self._jobs.items())[:-MOST_JOBS]:
                 if one.running() is None:
                     del self._jobs[key]
+                    self._whole.pop(key, None)
+
+    def add_done(self, report: ActionReport, number: int) -> None:
+        """Add what Spark has run for an action of the cell of that number itself, unless that was short."""
+        events = report.work.events if report.work is not None else None
+        if events is None:
+            return
+        from flinkmagic.graph.execution_state import ExecutionState
+        from flinkmagic.scheduling.dispatcher import JobDetails
+        from flinkmagic.scheduling.job_status import JobStatus
+
+        done = sum(task.state is ExecutionState.FINISHED for task in events.tasks)
+        tasks = len({(task.stage, task.subtask) for task in events.tasks})
+        if report.is_driven and report.graph is not None:
+            job = report.graph.jobs[-1].details()
+            took_ms = events.ended_ms - job.start_ms
+            done, tasks = job.finished_tasks + done, job.tasks + tasks
+            whole = replace(job, duration_ms=took_ms, finished_tasks=done, tasks=tasks)
+        else:
+            took_ms, status = events.ended_ms - events.began_ms, JobStatus[report.status]
+            whole = JobDetails(uuid.uuid4().hex, report.method, status, events.began_ms, took_ms, done, tasks)
+            self._add(whole, LineJob(f"cell_{number}", _place(number, report.location), lambda: None))
+        with self._lock:
+            self._whole[_identity(whole)] = whole
 
     def add_work(self, work: CallWork, method: str, number: int, location: SourceLocation) -> None:
         """Add what Spark runs for an action of the cell of that number; it is forgotten when it is over."""
@@ -116,8 +145,15 @@ class LineJobs:
         return None if known is None else known.place
 
     def submitted(self, name: str | None) -> list[JobDetails]:
-        """Return the jobs that the process knows by their own name, or by that of their cell; without a name all."""
-        return [job for job in session.submitted_jobs() if name in (None, job.name) or self._is_in(job, name)]
+        """Return the jobs that the process knows by their own name, or by that of their cell; without a name all.
+
+        What Spark ran for an action itself belongs to its job, or is one.
+        """
+        with self._lock:
+            whole = dict(self._whole)
+        jobs = {_identity(job): job for job in session.submitted_jobs()} | whole
+        found = [job for job in jobs.values() if name in (None, job.name) or self._is_in(job, name)]
+        return sorted(found, key=lambda job: job.start_ms)
 
     def cancel(self, cell: str) -> list[str]:
         """Cancel what runs of a cell, be it an action's job or a write's; return what became of it, line by line.
@@ -135,7 +171,7 @@ class LineJobs:
         if running or works:
             ended = [f"{one.name}, is {'CANCELED' if one.work.wait(_CANCEL_S) else 'CANCELING'}." for one in works]
             return [f"{job.name}, {place}, is {job.wait()}." for place, job in running] + ended
-        over = [job for job in session.submitted_jobs() if self._is_in(job, cell)]
+        over = [job for job in self.submitted(None) if self._is_in(job, cell)]
         return [f"{job.name}, {self.place(job)}, is {job.status} already." for job in over[-1:]]
 
     def _is_in(self, details: JobDetails, cell: str | None) -> bool:
@@ -168,12 +204,17 @@ class NotedActions:
         self._listener.work_started(call, work)
 
     def action_done(self, report: ActionReport) -> None:
-        """Tell what became of an action."""
+        """Add what Spark ran for an action itself, and tell what became of it."""
+        self._jobs.add_done(report, self._number)
         self._listener.action_done(report)
 
     def rows_done(self, report: ActionReport, done: ActionReport) -> None:
         """Tell what became of rows that were handed out one by one."""
         self._listener.rows_done(report, done)
+
+
+def _place(number: int, location: SourceLocation) -> str:
+    return f"cell {number}, line {location.line_in_cell}"
 
 
 def _identity(details: JobDetails) -> tuple[str, float]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from flinkmagic.deployment.watching.call_work import CallWork, WorkProgress
     from flinkmagic.display.snapshot import GraphView, JobSnapshot
     from flinkmagic.display.widget import JobView
+    from flinkmagic.history.call_run import CallRun
     from flinkmagic.session import CompiledGraph, Job
 
 COMPILING = "COMPILING"
@@ -48,7 +49,7 @@ class Act:
         self.job: Job | None = None
         """None once the cell is over: the user's DataFrames are free then."""
         self.graph: CompiledGraph | None = None
-        """The job's, if it can be shown; as long as `job`."""
+        """The job's; as long as `job`."""
         self.last_stage: tuple[str, int] | None = None
         """The vertex that an action runs itself, after its job, and how many subtasks that has."""
         self.work: CallWork | None = None
@@ -57,6 +58,8 @@ class Act:
         """When that began (`time.monotonic`)."""
         self.status = ""
         """How it ended; empty while it runs."""
+        self.alone: CallRun | None = None
+        """What Spark ran for an action that had no job, once that is over, unless it was short."""
         self._progress: WorkProgress | None = None
         self._began = time.monotonic()
         self._seconds = 0.0
@@ -139,15 +142,17 @@ class Act:
         """Return the graphs of the job, and how far it is."""
         if self.drawn is not None:
             return self.drawn
+        if self.alone is not None:
+            return Drawn(tuple(self.alone.views()), self.alone.explained())
         assert self.graph is not None
         return Drawn(self.graph.views(), self.snapshot(closely=bool(self.status)))
 
     def settle(self, *, drawn: bool) -> None:
-        """Let go of a job that is over; its graphs are drawn if they can still be asked for."""
-        if self.job is not None and self.job.status.is_terminal:
+        """Let go of what is over; its graphs are drawn if they can still be asked for."""
+        if self.alone is not None or (self.job is not None and self.job.status.is_terminal):
             if drawn:
                 self.drawn = self.draw()
-            self.job = self.graph = None
+            self.job = self.graph = self.alone = None
 
 
 class LiveLine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import shlex
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -73,7 +74,8 @@ def parsed(magic: Callable[..., Any], line: str) -> argparse.Namespace:
 def split_words(line: str) -> list[str]:
     """Split a line at blanks, but not inside brackets and quotes: ``df.where("a > 1").count()`` is one word.
 
-    A word that holds brackets is an expression and stays as it is; others lose their quotes.
+    A word that holds brackets is an expression and stays as it is; others lose their quotes. What follows a ``#`` that
+    stands alone is a comment, as the cures of findings have one.
     """
     words, word, quote, depth = [], "", "", 0
     for position, char in enumerate(line):
@@ -90,7 +92,8 @@ def split_words(line: str) -> list[str]:
             word = ""
             continue
         word += char
-    return [_unquoted(word) for word in (*words, word) if word]
+    told = itertools.takewhile(lambda word: word != "#", filter(None, (*words, word)))
+    return [_unquoted(word) for word in told]
 
 
 def _unquoted(word: str) -> str:

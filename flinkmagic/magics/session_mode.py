@@ -224,8 +224,7 @@ class SessionMode:
         capture, program = cell.capture, cell.program
         cell.capture = cell.program = None
         if cell.card is not None:
-            cell.card.end()
-            self._magics.line_jobs.keep_drawn(cell.number, cell.card.drawn())
+            self._magics.line_jobs.keep_drawn(cell.number, cell.card.end())
         if capture is None or program is None:
             self._magics.cells.drop(cell.recorded)
             return

@@ -7,11 +7,13 @@ Marks on Catalyst's tree nodes do not survive the optimiser, but expression ids 
 2. An operator that makes no attribute (filter, sort, join, limit, union, repartition, ...) belongs to one of the calls
    of its kind in the lineage of the sink's DataFrame: the one whose text names most of what the operator names, then
    the one between the calls above and below it.
-3. A DataFrame that the program was given, such as one of a cell that was not captured, has operators without a call.
+3. An operator that calls Python functions belongs to the calls in which they are called, if that is plain
+   (`python_callers`).
+4. A DataFrame that the program was given, such as one of a cell that was not captured, has operators without a call.
    They are known by their attributes: nothing below them was made by a call of the program, and all that they read is
    in the plan of that DataFrame. A filter, a sort or a limit there is the program's if it names what a call of the
    program names: Spark may have pushed it down.
-4. What is left was put in by Spark. What an operator above requires (exchanges, sorts, partial aggregates) belongs to
+5. What is left was put in by Spark. What an operator above requires (exchanges, sorts, partial aggregates) belongs to
    the call of that operator; the rest belongs to the nearest operator below, else above, that has a call.
 """
 
@@ -25,6 +27,7 @@ from flinkmagic.capturing.lineage import RecordedCall
 from flinkmagic.capturing.program import Program
 from flinkmagic.jvm.java import execution_of
 from flinkmagic.planning.plan_reader import CACHED_SCAN, PlanForest, PlanNode
+from flinkmagic.planning.python_callers import PYTHON_FUNCTIONS, callers
 
 Calls: TypeAlias = tuple[RecordedCall, ...]
 
@@ -144,12 +147,22 @@ class Provenance:
             if origin:
                 given[node.number] = origin
         self.direct.update(calls)
+        calls |= self._of_functions([node for node in nodes if node.number not in given], lineage)
         _require(nodes, parents, calls)
         given = {number: origin for number, origin in given.items() if number not in calls}
         self._name(nodes, parents, given)
         _inherit([node for node in nodes if node.number not in given or node.kind == "ProjectExec"], parents, calls)
         for number, own in calls.items():
             self.calls.setdefault(number, own)
+
+    def _of_functions(self, nodes: Iterable[PlanNode], lineage: dict[int, RecordedCall]) -> dict[int, Calls]:
+        namespace = self._program.namespace or {}
+        found = {
+            node.number: callers(node.text, lineage.values(), namespace)
+            for node in nodes
+            if node.kind in PYTHON_FUNCTIONS
+        }
+        return {number: own for number, own in found.items() if own}
 
     def _given_to(self, lineage: dict[int, RecordedCall]) -> set[int]:
         """Return the DataFrames among the inputs of some calls that the program was given."""
@@ -247,7 +260,7 @@ class Provenance:
 def _may_be_of(
     node: PlanNode, frames: dict[int, frozenset[int]], given: dict[int, frozenset[int]], calls: dict[int, Calls]
 ) -> frozenset[int]:
-    """Return of which DataFrames an operator may be (rule 3), by their numbers; what is below it was judged before."""
+    """Return of which DataFrames an operator may be (rule 4), by their numbers; what is below it was judged before."""
     below = (*_below(node), *node.subqueries)
     if not below:
         return frozenset(number for number, ids in frames.items() if ids.issuperset(node.output)) or _RENUMBERED

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
+    from flinkmagic.reuse.result_keys import ResultKey
+
 _LOG = logging.getLogger(__name__)
 
 DEFAULT_BYTES = 8 * 2**30
@@ -142,6 +144,8 @@ class RetainedResults:
         self._driver_bound = driver_bytes
         self.writes: dict[str, dict[str, FinishedWrite]] = {}
         """By graph whose last run failed, the writes that it finished, by their keys."""
+        self.last_keys: dict[tuple[str, str], ResultKey] = {}
+        """By graph and DataFrame, the key under which rows were kept last; also of what has gone since."""
         self._lock = threading.RLock()
         self._retained: dict[tuple[str, str], RetainedResult] = {}
         """By graph and key, the least recently used one first."""
@@ -199,6 +203,14 @@ class RetainedResults:
         """Return whether a result with this key has gone for want of room, and has not come back."""
         with self._lock:
             return key in self._evicted
+
+    def note_key(self, graph: str, name: str, key: ResultKey) -> None:
+        """Note under which key a graph keeps the rows of a DataFrame."""
+        with self._lock:
+            self.last_keys.pop((graph, name), None)
+            self.last_keys[graph, name] = key
+            if len(self.last_keys) > MOST_RESULTS:
+                del self.last_keys[next(iter(self.last_keys))]
 
     def set_bound(self, size: int) -> None:
         """Retain at most this many bytes from now on."""

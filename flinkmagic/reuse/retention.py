@@ -32,7 +32,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-from flinkmagic.errors.actions import other_file
+from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED, other_file
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.planner import PlannedJob
@@ -74,6 +74,22 @@ _VertexOf = Mapping[StageHandle | None, int]
 LOST = "an executor has lost them"
 FILES_GONE = "their files are gone"
 """Why kept rows are not used."""
+
+
+def why_gone(former: ResultKey, key: ResultKey, store: RetainedResults, keys: ResultKeys) -> str:
+    """Return why rows that were kept of a DataFrame are not used.
+
+    Parameters
+    ----------
+    former, key : ResultKey
+        Under which they were kept, and which its rows have now.
+    """
+    if former.settings != key.settings:
+        return OTHER_SETTINGS
+    if former.digest != key.digest:
+        file = keys.changed_file(key.files)
+        return other_file(file) if file else OTHER_CODE
+    return EVICTED if store.was_evicted(key.digest) else RELEASED
 
 
 class Retention:
@@ -165,6 +181,9 @@ class Retention:
             if entry is None:
                 if self._refreshes and not self._full:
                     refresh.offer(result, key, changed_file)
+                former = self._store.last_keys.get((self._name, result.handle.name))
+                if former is not None and not self._full:
+                    self.not_used[result.handle.name] = why_gone(former, key, self._store, keys)
                 continue
             file = changed_file(key.files)
             if file or not entry.is_there():
@@ -337,6 +356,8 @@ class Retention:
                 if former is not None:
                     bytes_, took = former.bytes_with(bytes_), took + former.former.seconds
                 self._retain_result(result, key, what, kept, bytes_, took, durable, appendable)
+                if result.handle.keeps_rows and result.sink < 0 and not planned.origin.is_line:
+                    self._store.note_key(self._name, result.handle.name, key)
                 if former is not None and result.handle.keeps_rows:  # the rows are kept twice
                     self._store.drop(partial(operator.is_, former.former))
         sinks = {vertex_of.get(one.handle): one.sink for one in planned.results if one.handle.is_committed}

@@ -13,14 +13,17 @@ from typing import Any
 
 from flinkmagic import amounts
 from flinkmagic.display.costs import VertexCost
+from flinkmagic.display.page import CELL, escaped, table_row
 from flinkmagic.display.printable import lines_visible, visible
 from flinkmagic.display.snapshot import NodeView
 from flinkmagic.display.text import aligned
 from flinkmagic.errors.usage import NothingToCompareError
 from flinkmagic.session.recorded_run import RecordedRun, numbered
 
-_HEAD = ("vertex", "line", "difference", "time", "tasks", "slots", "rows in", "rows out", "bytes in", "bytes out")
+_HEAD = ("vertex", "line", "difference", "time", "tasks run", "slots", "rows in", "rows out", "bytes in", "bytes out")
 _NOTHING = VertexCost(None)
+_HTML_CELL = f"{CELL};white-space:nowrap"
+_HTML_NOTE = "padding:0 10px 6px 24px;text-align:left;white-space:pre-wrap"
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,8 @@ class ComparedRun:
     elapsed_s: float
     tasks: int
     """How many subtasks ran."""
+    tasks_of_graph: int
+    """How many its graph has: also those whose results were there, or that never began."""
     slots: int
     """How many slots it could use."""
     reused: int
@@ -96,6 +101,22 @@ class Comparison:
         for row, one in zip(rows, self.vertices, strict=True):
             lines += [row, *(f"    {note}" for note in _notes(one))]
         return lines_visible("\n".join(lines))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        """Return the same as HTML."""
+        rows = [table_row("th", _HEAD, _HTML_CELL)]
+        for one in self.vertices:
+            rows.append(table_row("td", _row(one), _HTML_CELL))
+            notes = escaped("\n".join(_notes(one)))
+            if notes:
+                rows.append(f'<tr><td colspan="{len(_HEAD)}" style="{_HTML_NOTE}">{notes}</td></tr>')
+        return (
+            f"<div>{escaped(_runs_line(self))}</div>"
+            f'<div style="overflow-x:auto"><table style="border-collapse:collapse">{"".join(rows)}</table></div>'
+        )
 
 
 def compare_numbered(name: str, runs: Sequence[RecordedRun], a: int | None, b: int | None) -> Comparison:
@@ -178,6 +199,7 @@ def _whole(run: RecordedRun) -> ComparedRun:
         status=snapshot.status,
         elapsed_s=(snapshot.elapsed_ms or 0.0) / 1000,
         tasks=len({(task.vertex_id, task.subtask) for task in snapshot.tasks}),
+        tasks_of_graph=run.details.tasks,
         slots=snapshot.slots_total or 0,
         reused=len(snapshot.reused),
     )
@@ -190,7 +212,8 @@ def _seconds(run: VertexRun | None) -> float:
 def _runs_line(both: Comparison) -> str:
     def told(run: ComparedRun) -> str:
         reused = f", {run.reused} reused" if run.reused else ""
-        tasks, slots = amounts.count(run.tasks, "task"), amounts.count(run.slots, "slot")
+        tasks = f"{run.tasks:,} of {amounts.count(run.tasks_of_graph, 'task')} ran"
+        slots = amounts.count(run.slots, "slot")
         return f"run {run.run} ({run.status}, {amounts.duration(1000 * run.elapsed_s)}, {tasks}, {slots}{reused})"
 
     difference = _signed(both.second.elapsed_s - both.first.elapsed_s)

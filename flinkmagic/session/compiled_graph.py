@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -139,6 +139,8 @@ class CompiledGraph:
 
     unused: Mapping[str, str] = MappingProxyType({})
     """By the name of a DataFrame, why the rows that earlier lines have kept of it are not used."""
+    first_kept: Collection[str] = ()
+    """The names of the DataFrames that an earlier line has computed, and that this graph is the first to keep."""
 
     def __init__(
         self,
@@ -238,6 +240,7 @@ class CompiledGraph:
                 job = Job(
                     self.name, planned, graph, self.spark, self.options, names,
                     views=self._views, notes=notes, full=full, starts=starts, unused=self.unused,
+                    first_kept=self.first_kept,
                 )  # fmt: skip
                 # A job that could not be started does not belong to the graph, where it would count as running forever.
                 job._start()

@@ -24,6 +24,7 @@ from flinkmagic.display.findings import Finding
 from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
 from flinkmagic.display.report import report_page
+from flinkmagic.errors.actions import FIRST_USE
 from flinkmagic.errors.deployment import StageAbortedError, VertexFailedError
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.graph.execution_graph import ExecutionGraph
@@ -45,7 +46,7 @@ from flinkmagic.session.findings.critical_path import CriticalPath, critical_pat
 from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.forecast import measured_run
-from flinkmagic.session.findings.job_facts import job_facts
+from flinkmagic.session.findings.job_facts import LastStage, job_facts
 from flinkmagic.session.findings.texts import finding_lines, findings_view
 from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
@@ -109,12 +110,14 @@ class Job:
         full: bool,
         starts: StreamStarts,
         unused: Mapping[str, str],
+        first_kept: Iterable[str],
     ) -> None:
         self.name = name
         self.number = next(_NUMBERS[name])
         self._spark, self._views = spark, views
         self._own_notes = (*notes, *starts.notes)
         self._unused = dict(unused)
+        self._first_kept = dict.fromkeys(first_kept, FIRST_USE)
         self.execution_graph = execution_graph
         self.sinks = planned.sinks
         self._is_line = planned.origin.is_line
@@ -124,6 +127,7 @@ class Job:
         self._deployment = _deployment(name, planned, execution_graph, spark, options, starts, full=full)
         # Kept rows and shuffle files live as long as this job is reachable.
         self._names = names
+        self._last: LastStage | None = None
         self._path: CriticalPath | None = None
         self._are_names_bound = threading.Event()
         self._explained: _Explained | None = None
@@ -254,6 +258,7 @@ class Job:
         queries = self._queries(closely=closely)
         state = self._deployment.snapshot()
         info = state.job
+        tasks = [*state.tasks, *(() if self._last is None else self._last.tasks)]
         notes = [*self._own_notes, taken_up_note(self._deployment.taken_up), state.waiting_for]
         return JobSnapshot(
             self.name,
@@ -264,13 +269,13 @@ class Job:
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
             started_at_ms=info.started_ms,
-            tasks=task_views(state.tasks),
+            tasks=task_views(tasks),
             errors=_error_views(info),
             note="; ".join(filter(None, notes)),
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs={
-                **costs(task_amounts(state.tasks)),
+                **costs(task_amounts(tasks)),
                 **(stream_costs(self.execution_graph, self._by_vertex(queries)) if queries else {}),
             },
             queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
@@ -325,6 +330,17 @@ class Job:
         """Return, by the name of a stage, why it is computed in full, although an earlier job has done so before."""
         return self._deployment.not_refreshed
 
+    @property
+    def elapsed_ms(self) -> float:
+        """How long the job has taken, with the stage that an action has run itself after it."""
+        details = self.details()
+        return details.duration_ms if self._last is None else self._last.ended_ms - details.start_ms
+
+    def add_last_stage(self, last: LastStage) -> None:
+        """Take what an action has run itself, when the job was over, for the job's last stage, in all that is told."""
+        self._last = last
+        self._path = self._explained = None
+
     def findings(self) -> tuple[Finding, ...]:
         """Return what lost time in the job, as far as it is, the most expensive first.
 
@@ -340,7 +356,8 @@ class Job:
         if self._is_stream:
             return None
         is_over = self._deployment.termination_future.done()
-        path = self._path or critical_path(self._facts(), self.execution_graph)
+        graph = self.execution_graph if self._last is None else ExecutionGraph(self._last.graph)
+        path = self._path or critical_path(self._facts(), graph)
         self._path = path if is_over else None  # the simulations take a while
         return path
 
@@ -376,20 +393,24 @@ class Job:
         return job_facts(
             self.execution_graph,
             self._deployment.snapshot(),
+            name=self.name,
             partition_bytes=self._deployment.partition_bytes(),
             metrics=metrics,
             reads_of_dropped_caches=reads_of_dropped_caches(self._spark, caches_in(metrics.values())),
             not_retained=self.not_retained(),
-            not_used=self.not_used(),
+            not_used={**self._first_kept, **self.not_used()},
             is_first=not before,
             planning_ms=self._planning_ms,
             # The jobs of lines are called by what is done: `count`.
             has_run_before=self.name in before and not self._is_line,
+            last=self._last,
         )
 
     def report(self) -> list[str]:
-        """Return the job's outcome, sink by sink; what ran differently from the plan; then its first findings."""
-        return [*self._outcome(), *(f"  {line}" for line in finding_lines(self.findings()))]
+        """Return the job's outcome, sink by sink; what ran differently from the plan; queries; its first findings."""
+        snapshot = self.snapshot()
+        told = [*query_lines(snapshot.queries), *finding_lines(self.findings())]
+        return [*self._outcome(snapshot), *(f"  {line}" for line in told)]
 
     def save_report(self, path: str | Path) -> Path:
         """Write a report of the job to a file, to be sent: one HTML page with all tabs, that loads and runs nothing.
@@ -411,13 +432,12 @@ class Job:
             raise InvalidValueError(str(path), "a file name that ends in .html")
         snapshot = self.snapshot(closely=True)
         views = [view.paint(snapshot) for view in self._views.all]
-        page = report_page(views, snapshot, notes=self._outcome(), events=self.log())
+        page = report_page(views, snapshot, notes=self._outcome(snapshot), events=self.log())
         target.write_text(page, encoding="utf-8")
         return target
 
-    def _outcome(self) -> list[str]:
+    def _outcome(self, snapshot: JobSnapshot) -> list[str]:
         """Return how the job ended, sink by sink, and what ran differently from the plan."""
-        snapshot = self.snapshot()
         finished = {sink.index for sink in self._deployment.finished_sinks()}
         left_out = {sink.index for sink in self.left_out()}
         counts = ", ".join(f"{number} {state}" for state, number in snapshot.task_counts.items())
@@ -434,7 +454,6 @@ class Job:
             is_left_out = sink.index in left_out
             line = sink_line(sink) + (", kept of the failed run" if sink.transformation_id in kept else "")
             lines.append(f"  - not run: {line}" if is_left_out else f"  {mark} {line}")
-        lines += [f"  {line}" for line in query_lines(snapshot.queries)]
         notes = adaptation_notes(self.execution_graph, self._deployment.adaptations())
         return [*lines, *(f"  {note}" for note in notes)]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from flinkmagic.capturing.writes.sparks_errors import failed_vertex, is_cancelled, sparks_own, withheld_log
+from flinkmagic.capturing.writes.sparks_errors import failed_vertex, is_cancelled, say_where, sparks_own, withheld_log
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, ran_plainly
 from flinkmagic.errors.base import add_note, is_from_signal
@@ -56,6 +56,8 @@ class Line:
     text: str
     """The call as it was written, or what it does."""
     where: str
+    called: str = ""
+    """The JVM's method that plain PySpark calls for it, as py4j's errors name it: ``o45.count``; empty of several."""
     is_several: bool = False
     """Whether it represents several lines: an error then names the line of the vertex that failed."""
 
@@ -142,6 +144,8 @@ def _failure(line: Line, job: RunningJob) -> Exception:
     if error is not failed:
         of_vertex = failed.where if line.is_several and isinstance(failed, VertexFailedError) else ""
         vertex = failed_vertex(failed) or str(job.exceptions()[-1].root.task_name or "")
+        if line.called:
+            say_where(error, f"calling {line.called}")
         add_note(error, failed_in(of_vertex or line.where, vertex))
         assert isinstance(error, Exception)
         return error

@@ -29,7 +29,7 @@ def simulate_graph(graph: CompiledGraph, *, task_seconds: Sequence[str] = (), **
 
     After a real run tasks and driver take as long as they did there, and that run is shown beside the simulated one,
     with how well the simulation repeats it, unless `task_seconds` gives a time for all tasks. Before a real run tasks
-    take about a second each.
+    take about a second each, and so do those that did not finish in it, which is told.
 
     Parameters
     ----------

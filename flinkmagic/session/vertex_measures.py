@@ -27,6 +27,10 @@ _SHOWN: dict[str, Callable[[float], str]] = {
 """By Spark's kind of a metric, in the order in which they are shown, after the rows; averages are left out: what Spark
 hands over is their sum over all tasks."""
 
+_MISNAMED = frozenset({"pythonInitTime"})
+"""Not shown. A Python worker that is used again begins with its next task as soon as it is done with the last one
+(``daemon.py``), and Spark counts from there: the "time to initialize" it is also that for which nothing was to be done
+(`PythonRunner.handleTimingData`). Six seconds between two jobs of four tasks made 21 s of it, and of the others 1 s."""
 
 _ORDER = {kind: place for place, kind in enumerate(_SHOWN)}
 _ROWS = "number of output rows"
@@ -98,7 +102,7 @@ def _task_facts(vertex: VertexFacts) -> Facts:
 
 
 def _words(metrics: Metrics, words: Mapping[str, tuple[str, str]]) -> Facts:
-    named = [(*words[name], value) for name, value in metrics.items() if name in words]
+    named = [(*words[name], value) for name, value in metrics.items() if name in words and name not in _MISNAMED]
     shown = sorted(
         (one for one in named if one[1] in _SHOWN), key=lambda one: (one[0] != _ROWS, _ORDER[one[1]], one[0])
     )

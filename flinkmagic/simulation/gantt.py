@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import textwrap
 from collections.abc import Sequence
+from functools import partial
 from xml.sax.saxutils import escape, quoteattr
 
 from flinkmagic.amounts import cut
@@ -17,12 +20,15 @@ _LABEL, _PLOT, _BAR, _GAP, _TOP, _RIGHT = 110, 800, 16, 6, 68, 20
 _STEPS = (1, 2, 5)
 
 
+_wrapped = partial(textwrap.wrap, width=140)
+
+
 def _shown(text: str) -> str:
     """Return text as an element's content; what XML cannot hold, or what reverses text, is written out."""
     return escape(lines_written_out(text))
 
 
-def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None) -> str:
+def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None, notes: Sequence[str] = ()) -> str:
     """Draw one or several runs, one below the other on the same time scale.
 
     Parameters
@@ -31,6 +37,8 @@ def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None) -> str:
         The runs: a simulated one and a real one, for example.
     titles : sequence of str, optional
         The heading of each; by default its name.
+    notes : sequence of str
+        What stands below.
     """
     titles = [timeline.name for timeline in timelines] if titles is None else titles
     longest_ms = max((timeline.makespan_ms for timeline in timelines), default=0.0) or 1.0
@@ -39,6 +47,9 @@ def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None) -> str:
         part, height = _draw(timeline, title, longest_ms)
         parts.append(f'<g transform="translate(0,{y:g})">{part}</g>')
         y += height
+    for line in itertools.chain.from_iterable(map(_wrapped, notes)):
+        parts.append(f'<text x="{_LABEL}" y="{y:g}" fill="#333">{_shown(line)}</text>')
+        y += 18
     width = _LABEL + _PLOT + _RIGHT
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y:g}" viewBox="0 0 {width} {y:g}" '

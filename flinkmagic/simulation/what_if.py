@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from flinkmagic.amounts import count, duration
@@ -10,6 +10,7 @@ from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
+from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.simulation.gantt import gantt_svg
 from flinkmagic.simulation.options import SimulationOptions
 from flinkmagic.simulation.simulation import SimulationResult, simulate
@@ -68,18 +69,19 @@ class WhatIf:
 
     real: Timeline
     simulated: SimulationResult
-    calibration: str = ""
-    """How well the simulation repeats the real run; empty if only the times of its tasks are known."""
+    notes: tuple[str, ...] = ()
+    """What is assumed of tasks that were not measured, and how well the simulation repeats the real run."""
 
     def to_svg(self) -> str:
-        """Return both as SVG, one below the other on the same time scale."""
-        return gantt_svg(self.real, self.simulated.timeline, titles=[self._real_title, self._simulated_title])
+        """Return both as SVG, one below the other on the same time scale, and the notes."""
+        titles = [self._real_title, self._simulated_title]
+        return gantt_svg(self.real, self.simulated.timeline, titles=titles, notes=self.notes)
 
     def to_text(self) -> str:
-        """Return both as text, one after the other, and how well the simulation is calibrated."""
+        """Return both as text, one after the other, and the notes."""
         parts = (self._real_title, timeline_text(self.real))
         simulated = (self._simulated_title, timeline_text(self.simulated.timeline))
-        return "\n".join([*parts, "", *simulated, *filter(None, [self.calibration])])
+        return "\n".join([*parts, "", *simulated, *self.notes])
 
     @property
     def _real_title(self) -> str:
@@ -105,20 +107,44 @@ def what_if(
     measured : MeasuredRun, optional
         What is known of the run's tasks and driver; by default the times of its executions.
     """
-    real = timeline_of(info)
+    graph = info.archived_execution_graph
     if measured is None:
-        work_ms = measured_work_ms(info.archived_execution_graph)
-        return WhatIf(real, simulate(job_graph, replace(options, measured_ms=work_ms)))
-    simulated = simulate(job_graph, measured.calibrated(options))
-    return WhatIf(real, simulated, measured.calibration(job_graph))
+        used = replace(options, measured_ms=measured_work_ms(graph))
+    else:
+        used = measured.calibrated(options)
+    notes = list(_assumed(graph, used))
+    if measured is not None and info.job_status is JobStatus.FINISHED:
+        notes.append(measured.calibration(job_graph))
+    return WhatIf(timeline_of(info), simulate(job_graph, used), tuple(notes))
 
 
 def measured_work_ms(graph: AccessExecutionGraph) -> dict[int, float]:
-    """Return how long each finished task ran, by execution vertex: from RUNNING, else from deployment, to its end."""
+    """Return how long each finished task ran, by execution vertex: from RUNNING, else from deployment, to its end.
+
+    One whose result was there before the run took no time.
+    """
     found: dict[int, float] = {}
     for vertex in range(graph.n_vertices):
         times = graph.current_execution(vertex).timestamps
-        start_ms = times.get(_RUNNING, times.get(_DEPLOYING))
-        if _FINISHED in times and start_ms is not None:
-            found[vertex] = max(times[_FINISHED] - start_ms, 0.0)
+        if _FINISHED in times:
+            found[vertex] = max(times[_FINISHED] - (_start_ms(times) or times[_FINISHED]), 0.0)
     return found
+
+
+def _start_ms(times: Mapping[ExecutionState, float]) -> float | None:
+    return times.get(_RUNNING, times.get(_DEPLOYING))
+
+
+def _assumed(graph: AccessExecutionGraph, options: SimulationOptions) -> Iterator[str]:
+    """Yield of how many tasks a run says nothing, and how long they take in a simulation instead."""
+    told = options.task_ms_by_name.keys()
+    asked = [vertex for one in graph.job_vertices if told.isdisjoint(one.job_vertex.names) for vertex in one.vertices]
+    of = f"of {count(graph.n_vertices, 'task')}"
+    unknown = sum(vertex not in (options.measured_ms or {}) for vertex in asked)
+    if unknown:
+        each = f"about {duration(options.task_ms)} is assumed of each"
+        yield f"{unknown:,} {of} did not finish in that run, so their times are not known: {each}"
+    executions = [graph.current_execution(vertex).timestamps for vertex in asked]
+    reused = sum(_FINISHED in times and _start_ms(times) is None for times in executions)
+    if reused:
+        yield f"{reused:,} {of} did not run, because their results were there: here, too, they take no time"

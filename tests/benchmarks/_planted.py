@@ -38,6 +38,8 @@ class Planted:
     """The session's settings with the fault."""
     runs: int = 1
     """How many times it runs; the last one is looked at."""
+    later: str = ""
+    """What a later cell does; it is looked at after that."""
 
 
 def lay_out(spark: SparkSession, folder: Path) -> None:
@@ -437,6 +439,34 @@ noon.groupBy("text").agg(F.max("id").alias("last")).write.parquet(out)
 days = spark.read.parquet(f"{data}/days")
 noon = days.where(F.col("day") == F.to_date(F.lit("2023-11-20")))
 noon.groupBy("text").agg(F.max("id").alias("last")).write.parquet(out)
+""",
+    ),
+    Planted(
+        "cache that one write reads",
+        ("unread-cache",),
+        """
+rows = spark.read.parquet(f"{data}/rows").cache()  # fault
+rows.groupBy("key").agg(F.max("text").alias("most")).write.parquet(out)
+""",
+        """
+rows = spark.read.parquet(f"{data}/rows")
+rows.groupBy("key").agg(F.max("text").alias("most")).write.parquet(out)
+""",
+        later="rows.unpersist(blocking=True)",
+    ),
+    Planted(
+        "plan of hundreds of steps",
+        ("driver-busy",),
+        """
+rows = spark.read.parquet(f"{data}/few").select("id", "key")
+for key in range(500):
+    rows = rows.where(F.col("key") != key)  # fault
+rows.write.parquet(out)
+""",
+        """
+rows = spark.read.parquet(f"{data}/few").select("id", "key")
+rows = rows.where(~F.col("key").isin(list(range(500))))
+rows.write.parquet(out)
 """,
     ),
     Planted(

@@ -57,21 +57,18 @@ Chosen = Callable[[str], bool]
 """Whether a job, a notebook or a query of some name is to run."""
 
 
-def session() -> SparkSession:
-    """Return the session of this process."""
-    spark = flinkmagic.local_session(
-        "findings-benchmark",
-        "local[2]",
-        {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"},
-    )
+def session(conf: Mapping[str, str] | None = None) -> SparkSession:
+    """Return the session of this process, with more settings if it has none yet."""
+    known = {"spark.ui.enabled": "false", "spark.driver.memory": "2g", "spark.ui.showConsoleProgress": "false"}
+    spark = flinkmagic.local_session("findings-benchmark", "local[2]", {**known, **(conf or {})})
     spark.sparkContext.setLogLevel("FATAL")
     return spark
 
 
 def run_cell(
-    spark: SparkSession, cell: str, data: Path, out: Path, options: Mapping[str, Any], runs: int = 1
+    spark: SparkSession, cell: str, data: Path, out: Path, options: Mapping[str, Any], runs: int = 1, later: str = ""
 ) -> tuple[Job, str]:
-    """Run a cell as a captured one; return its last job, and the name of the cell."""
+    """Run a cell as a captured one, and then a later one; return the first one's last job, and its text."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -88,6 +85,7 @@ def run_cell(
         job = graph.run()
     if job.status is not JobStatus.FINISHED:
         raise RuntimeError(f"{name} is {job.status}: {job.exceptions()}")
+    exec(later, namespace)
     return job, source
 
 
@@ -130,7 +128,8 @@ class Twins:
         cell = planted.faulty if with_fault else planted.healthy
         options = planted.options if with_fault else planted.healthy_options
         session = self.session(planted.conf if with_fault else {})
-        return run_cell(session, cell, self._home / "data", out, {"retain": "job", **options}, planted.runs)
+        more = {"retain": "job", **options}
+        return run_cell(session, cell, self._home / "data", out, more, planted.runs, planted.later)
 
     def findings(self, planted: Planted, *, with_fault: bool) -> tuple[tuple[Finding, ...], str, float]:
         """What is found, in which cell, and how long the job took."""

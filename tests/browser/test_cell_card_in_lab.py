@@ -37,6 +37,7 @@ for n in range(1, 21):
 by_k.write.mode("overwrite").json("out_of_a_folder_with_a_rather_long_name/and_another_one/by_k_of_all_numbers_that_there_are")
 numbers.first()
 gated.toPandas()
+numbers.select(F.udf(lambda value: __import__("time").sleep(0.001) or value, "long")("id")).collect()
 """
 OVERFLOWS = """
 (selector) => [...document.querySelectorAll(selector)].flatMap((line) => {
@@ -112,12 +113,19 @@ def test_a_card_while_its_cell_runs_and_after_and_reopened(lab: Any, open_notebo
     notebook.keep_screenshot("card-opened-running")
     gate.touch()
     page.wait_for_selector(f"{LINE}:has-text('toPandas()') .fm-action-state[data-state=FINISHED]")
+    page.wait_for_selector(f"{LINE}:has-text('line 7') .fm-action-state[data-state=FINISHED]")
     assert page.locator(f"{LINE} button:has-text('Cancel'):visible").count() == 0
     # The view that was opened stays when the card's picture beneath it changes, and shows the end.
     page.wait_for_selector(f"{CARD} .fm-action-body .fm-job-state:has-text('FINISHED')")
     page.locator(f"{LINE}:has-text('toPandas()') .fm-action-open").click()
     look(notebook, "after", CARD)
     page.set_viewport_size({"width": 1280, "height": 1500})
+    # An action of one stage, which Spark runs by itself, opens as well.
+    page.locator(f"{LINE}:has-text('line 7') .fm-action-open").click()
+    page.locator(f"{CARD} .fm-action-body .fm-node[data-state=FINISHED]:visible", has_text="result").click()
+    page.locator(f"{CARD} .fm-details .fm-time:visible").wait_for()
+    notebook.keep_screenshot("card-opened-one-stage")
+    page.locator(f"{LINE}:has-text('line 7') .fm-action-open").click()
     page.locator(f"{LINE}:has-text('line 1 ') .fm-action-open").click()
     page.wait_for_selector(f"{CARD} .fm-action-body .fm-node .fm-call")
     for tab in ("stream", "job", "execution", "timeline"):

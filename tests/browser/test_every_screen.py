@@ -102,11 +102,11 @@ def check(page: Any, least: int = 16) -> None:
     check_overlaps(page)
 
 
-def check_themes(notebook: Any, name: str) -> None:
+def check_themes(notebook: Any, name: str, least: int = 16) -> None:
     """Check a screen in both themes, the light one last."""
     for dark in (True, False):
         notebook.theme(dark)
-        check(notebook.page)
+        check(notebook.page, least)
         notebook.keep_screenshot(f"{name}-{'dark' if dark else 'light'}")
 
 
@@ -142,6 +142,27 @@ def test_tabs(lab: Any, open_notebook: Callable[..., Any], state: str, dark: boo
     check(page)
     notebook.keep_screenshot(f"details-below-{state}-{theme}")
     notebook.theme(False)
+
+
+def test_a_narrow_pane_shows_all_of_the_timeline_and_each_finding_s_words(
+    lab: Any, open_notebook: Callable[..., Any]
+) -> None:
+    lab.write("screen-narrow.ipynb", LOAD, "job = FakeJob(*delays())\njob.run(0.3)\njob.wait_drawn()\njob.view")
+    notebook = open_notebook("screen-narrow.ipynb")
+    page = shown(notebook, dark=False)
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.click(f"{VIEW} [data-kind=timeline]")
+    page.wait_for_timeout(300)
+    shown_width, width = page.evaluate(
+        "(({clientWidth, scrollWidth}) => [clientWidth, scrollWidth])(document.querySelector('.fm-timeline-scroll'))"
+    )
+    assert shown_width == width
+    assert page.locator(f"{VIEW} .fm-tools").is_hidden()
+    check_themes(notebook, "narrow-timeline", least=6)
+    page.click(f"{VIEW} [data-kind=findings]")
+    what, cost = (page.locator(f"{VIEW} .fm-finding-{part}").first.bounding_box() for part in ("what", "cost"))
+    assert cost["y"] >= what["y"] + what["height"]
+    check_themes(notebook, "narrow-findings", least=6)
 
 
 def test_five_hundred_vertices(lab: Any, open_notebook: Callable[..., Any]) -> None:

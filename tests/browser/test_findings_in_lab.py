@@ -57,6 +57,8 @@ def test_findings_of_a_real_job_with_its_bar_and_its_report(lab: Any, open_noteb
         link = details.locator(".fm-links a").first
         assert link.get_attribute("href").startswith(notebook.kernel_says("spark.sparkContext.uiWebUrl"))
         details.locator("h4").first.scroll_into_view_if_needed()
+        head = page.locator(f"{VIEW} .fm-details .fm-finding-head").first.bounding_box()
+        assert head["height"] < 130  # some lines of text
         notebook.keep_screenshot(f"real-details-{theme}")
     notebook.theme(False)
     stage = notebook.page.context.new_page()

@@ -114,6 +114,18 @@ def test_a_failure_on_the_driver_fails_its_vertex(spark, deploy, tmp_path):
     assert spark.read.parquet(str(tmp_path / "out")).count() == 3
 
 
+@pytest.mark.parametrize("shuffles", [True, False])
+def test_an_error_of_py4js_names_no_call_of_ours(spark, deploy, tmp_path, shuffles):
+    (tmp_path / "broken.parquet").write_text("no parquet")
+    with capture(spark) as program:
+        read = spark.read.schema("id long").parquet(str(tmp_path / "broken.parquet"))
+        (read.groupBy("id").count() if shuffles else read).write.parquet(str(tmp_path / "out"))
+    deployment = deploy(program)
+    assert deployment.wait(60) is JobStatus.FAILED
+    raised = deployment.exceptions()[-1].root.error.__cause__
+    assert str(raised).startswith("An error occurred while running a stage.\n: org.apache.spark.SparkException: ")
+
+
 def test_a_commit_that_fails_is_no_success(spark, deploy, tmp_path):
     """All tasks succeed, and the driver cannot move what they wrote: the folder of one is gone."""
     out = tmp_path / "out"
@@ -335,6 +347,7 @@ def test_says_what_the_jvm_says_last():
     assert cause_of("") == "Spark gave no reason"
     called = "An error occurred while calling z:a.b.withNewId.\n: a.SparkException: [TOO_MANY] rows\n\tat a.b(C)"
     assert cause_of(called) == "a.SparkException: [TOO_MANY] rows"
+    assert cause_of(called.replace("calling z:a.b.withNewId", "running a stage")) == cause_of(called)
     crash = "Job aborted: a.SparkException: Python worker exited unexpectedly (crashed). Consider a.\n\tat a.b(C)\n"
     assert cause_of(f"{crash}Caused by: java.io.EOFException\n\tat a.b(C)") == (
         "Python worker exited unexpectedly (crashed). Consider a."

@@ -13,7 +13,8 @@ from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot, TaskV
 
 
 def test_what_does_not_change(view: Callable[..., GraphView]) -> None:
-    about = widget_data.about(view(), None)
+    about = widget_data.about(view(), None, ["job", "stream"])
+    assert [kind for kind, _ in about["tabs"]] == ["stream", "job", "timeline", "findings"]
     assert about["order"] == ["v1", "v2", "v3", "v4", "v5"]
     assert about["edges"] == [["v1", "v3"], ["v2", "v3"], ["v3", "v4"], ["v3", "v5"]]
     assert about["vertices"]["v3"]["operators"][0]["code"] == 'x = join(carriers, "carrier")'
@@ -25,7 +26,7 @@ def test_what_does_not_change(view: Callable[..., GraphView]) -> None:
 
 def test_groups_of_a_collapsed_graph(view: Callable[..., GraphView]) -> None:
     small = collapse(view(), [("v4", "v5")])
-    about = widget_data.about(view(), small)
+    about = widget_data.about(view(), small, ["job"])
     (group,) = [node for node in small.nodes if node.members]
     assert about["groups"][group.id]["members"] == list(group.members)
     assert about["group_of"]["v4"] == group.id

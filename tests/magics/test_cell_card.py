@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import itertools
 import json
@@ -113,6 +114,38 @@ def test_in_a_terminal_lines_of_text_follow_the_cell(notebook) -> None:
     first, second = cell.stderr.splitlines()
     assert first.startswith("count() · line 2 · 3 times · ")
     assert second.startswith("collect() · line 3 · 1 stage · ")
+
+
+def test_in_a_terminal_lines_have_findings_and_graphs_and_hold_no_job(notebook, monkeypatch, tmp_path) -> None:
+    notebook.names["at"] = str(tmp_path)
+    monkeypatch.setattr(cell_card.OPENABLE_LINES, "most", 1)
+    notebook.run(f"%flinkgraph on\n{grouped()}")
+    known = notebook.shell.magics_manager.magics["line"]["flinkjobs"].__self__.line_jobs
+    number = notebook.shell.execution_count
+    notebook.run("n = g.count()\ng.write.json(f'{at}/out')")
+    notebook.run("%flinkgraph off")
+    told = notebook.run(f"%flinkjobs cell_{number} --findings").stdout.splitlines()
+    paths = [line.partition(": of ")[0] for line in told if "is the critical path" in line]
+    assert paths == [f"count, cell {number}, line 1", f"cell_{number}, cell {number}, line 2"]
+    shown = notebook.run(f"%flinkshow cell_{number} --run 2").stdout.splitlines()
+    assert shown[0] == "line 2"
+    assert {line.split("  ")[-1] for line in shown[1:]} > {"bytes out"}
+    gc.collect()
+    assert [one.job() for one in known._jobs.values() if one.cell == f"cell_{number}"] == [None, None]
+
+
+def test_an_action_of_one_stage_has_a_graph_and_findings_and_is_listed(notebook, monkeypatch) -> None:
+    monkeypatch.setattr("flinkmagic.deployment.watching.call_work.RECORDED_S", 0.0)
+    notebook.run("%flinkgraph on\nfrom pyspark.sql import SparkSession\nspark = SparkSession.getActiveSession()")
+    number = notebook.shell.execution_count
+    notebook.run("rows = spark.range(0, 1000, 1, 3).selectExpr('id * 2 AS x').collect()")
+    notebook.run("%flinkgraph off")
+    (first, *_) = notebook.run(f"%flinkjobs cell_{number} --findings").stdout.splitlines()
+    assert first.startswith(f"collect, cell {number}, line 1: of ")
+    _, row = notebook.run(f"%flinkjobs cell_{number}").stdout.splitlines()
+    assert re.fullmatch(rf"collect  cell {number}, line 1  FINISHED  [\d.]+ m?s +3/3", row), row
+    shown = notebook.run(f"%flinkshow cell_{number}").stdout
+    assert "result" in shown
 
 
 def test_a_terminal_keeps_nothing_of_a_write_that_could_not_be_compiled(monkeypatch) -> None:

@@ -201,6 +201,25 @@ def test_pyspark_logs_a_refused_write_once(on, heard) -> None:
     assert heard == [("[TABLE_OR_VIEW_NOT_FOUND", "Py4JJavaError")]
 
 
+@pytest.mark.parametrize(
+    "write",
+    ["df.write.parquet(f'{at}/out')", "df.write.save(f'{at}/out')", "df.write.saveAsTable('broken')",
+     "df.write.jdbc('jdbc:derby:memory:broken;create=true', 'broken')",
+     "spark.sql('CREATE TABLE broken USING parquet AS SELECT * FROM df')"],
+)  # fmt: skip
+def test_a_write_fails_in_the_words_of_plain_pyspark(on, tmp_path, write) -> None:
+    (tmp_path / "broken.parquet").write_text("no parquet")
+    on.run(f"df = spark.read.schema('id long').parquet('{tmp_path}/broken.parquet').groupBy('id').count()")
+    on.run("df.createOrReplaceTempView('df')")
+    cells = [on.run(write)]
+    on.run("%flinkgraph off")
+    cells.append(on.run(write))
+    driven, plain = [re.sub(r"\bo\d+\.", "o.", str(cell.error).split("\n")[0]) for cell in cells]
+    assert plain.startswith("An error occurred while calling o.")
+    assert driven == plain
+    assert "FAILED" in cells[0].stderr, "it had a job"
+
+
 def told(cell: Any) -> str:
     """What a cell's last line says besides its figures."""
     assert cell.error is None

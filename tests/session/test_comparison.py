@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from pyspark.sql import functions as F
 
 import flinkmagic
 from flinkmagic.display.costs import VertexCost
+from flinkmagic.display.page import escaped
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, OperatorLine, TaskView
 from flinkmagic.errors.usage import NoSuchRunError, NothingToCompareError
 from flinkmagic.scheduling.dispatcher import JobDetails
@@ -58,7 +61,8 @@ def test_the_largest_difference_comes_first() -> None:
     assert (first.rows_out, second.rows_out, second.tasks, second.slots, second.plan) == (900, 200, 2, 2, "Join")
     lines = str(both).splitlines()
     assert lines[0] == (
-        "daily: run 1 (FINISHED, 12.0 s, 6 tasks, 2 slots) → run 2 (FINISHED, 7.5 s, 6 tasks, 2 slots): −4.5 s"
+        "daily: run 1 (FINISHED, 12.0 s, 6 of 6 tasks ran, 2 slots) → "
+        "run 2 (FINISHED, 7.5 s, 6 of 6 tasks ran, 2 slots): −4.5 s"
     )
     assert [part.strip() for part in lines[3].split("  ") if part.strip()][:7] == [
         "join(x)", "line 2", "−7.0 s", "9.0 s → 2.0 s", "2", "2", "1,000"
@@ -81,6 +85,23 @@ def test_vertices_of_another_plan_belong_together_by_what_they_show() -> None:
     assert "    plan: Join\n       →  BroadcastHashJoin\n" in told
     assert "    only in the first run: Scan\n" in told
     assert both.vertices[1].second is None
+
+
+def test_the_value_of_a_cell_shows_the_table() -> None:
+    bad = replace(SORT, operators=(replace(SORT.operators[0], call="</td><script>alert(1)</script>"),))
+    other = replace(bad, operators=(replace(bad.operators[0], operator="TakeOrdered"),))
+    both = compare_runs(run(1, {"v2": 9.0, "v3": 2.0}, JOIN, bad), run(2, {"v2": 2.0, "v3": 3.0}, JOIN, other))
+    shown, _ = DisplayFormatter().format(both)
+    assert shown["text/plain"] == str(both)
+    lines = str(both).splitlines()
+    columns = re.findall("<th [^>]*>([^<]*)</th>", shown["text/html"])
+    assert columns == re.split("  +", lines[2])
+    assert f"<div>{escaped(lines[0])}</div>" in shown["text/html"]
+    cells = re.findall("<td [^>]*>([^<]*)</td>", shown["text/html"])
+    assert cells[:4] == ["join(x)", "line 2", "−7.0 s", "9.0 s → 2.0 s"]
+    assert cells[10:12] == ["&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;", "line 3"]
+    assert cells[20:] == ["plan: Sort\n   →  TakeOrdered"]
+    assert "color" not in shown["text/html"], "it has those of the theme"
 
 
 def test_what_was_reused_took_no_time() -> None:
@@ -127,6 +148,9 @@ def test_a_graph_compares_its_runs(spark, tmp_path) -> None:
     told = json.loads(graph.compare().to_json())
     assert (told["name"], told["first"]["run"], told["second"]["run"]) == ("twice", 1, 2)
     assert told["second"]["reused"] == 1
+    assert [(run["tasks"], run["tasks_of_graph"]) for run in (told["first"], told["second"])] == [(4, 4), (2, 4)]
+    assert ", 2 of 4 tasks ran, 2 slots, 1 reused)" in str(graph.compare()).splitlines()[0]
+    assert {(run.details.finished_tasks, run.details.tasks) for run in graph.runs()} == {(4, 4)}, "as in %flinkjobs"
     by_plan = {one["second"]["plan"].split(" ")[0]: one for one in told["vertices"]}
     mapped, written = by_plan["Range"], by_plan["HashAggregate"]
     assert (mapped["first"]["is_reused"], mapped["second"]["is_reused"], mapped["second"]["tasks"]) == (False, True, 0)

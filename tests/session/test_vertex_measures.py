@@ -69,6 +69,16 @@ def test_words_of_tasks_operators_and_stages():
     assert vertex_measures(vertex(*tasks), None).stages == ()
 
 
+def test_a_worker_that_is_used_again_is_not_said_to_initialize_until_it_has_work():
+    words = {
+        "pythonInitTime": ("time to initialize Python workers", "timing"),
+        "pythonTotalTime": ("time to run Python workers", "timing"),
+    }
+    called = operator("ArrowEvalPythonExec", id=3, metrics={"pythonInitTime": 21_247, "pythonTotalTime": 943})
+    told = vertex_measures(vertex(task(0, 0, 1.7, task_id=1), operators=(called,), words=words), None)
+    assert told.operators == {3: (("time to run Python workers", "943 ms"),)}
+
+
 def test_a_job_tells_them_when_it_is_looked_at_closely(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(stage_runner, "MEASURED_FROM_S", 0.0)
     rows = spark.range(0, 1000, 1, 2).repartition(2, "id").sortWithinPartitions("id")

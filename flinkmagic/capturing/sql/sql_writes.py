@@ -156,7 +156,7 @@ class Statement:
             recorder.calls.record(
                 "sql", self._text, recorder.location(), [*self._frames, *recorder.calls.viewed([df])], df
             )
-            recorder.writes.defer(df, command, facts, self._text)
+            recorder.writes.defer(df, command, facts, self._text, f"{spark._jsparkSession._target_id}.sql")
         return True
 
     def _targets(self, nodes: Sequence[SqlNode]) -> Iterator[Target]:

@@ -205,9 +205,9 @@ class Deferral:
         if facts is None or facts.runs_now:
             self._run_now(df, call, facts, text)
         else:
-            self.defer(df, command, facts, text)
+            self.defer(df, command, facts, text, call.called)
 
-    def defer(self, df: Any, command: Any, facts: WriteFacts, text: str) -> None:
+    def defer(self, df: Any, command: Any, facts: WriteFacts, text: str, called: str) -> None:
         """Put an analysed command, whose query is `df`, off, or skip it as Spark would skip it."""
         location = self._session.location()
         if facts.mode in ("errorifexists", "ignore") and self._is_taken(facts):
@@ -215,14 +215,16 @@ class Deferral:
                 raise facts.taken() from None
             self.skipped.append(SkippedWrite(facts.label, location))
             return
-        write = self._deferred(df, command, facts, text, location)
+        write = self._deferred(df, command, facts, text, called, location)
         self._pending.writes.append(write)
         self._on_deferred(len(self._pending.writes))
         if any(overlapping(write.sources, file) for file in _files_open_for_writing()):
             # No event reports what is written through an open file.
             self._pending.deploy(location, Cause.FILE, "has a file open that is read by", write)
 
-    def _deferred(self, df: Any, command: Any, facts: WriteFacts, text: str, location: SourceLocation) -> DeferredWrite:
+    def _deferred(
+        self, df: Any, command: Any, facts: WriteFacts, text: str, called: str, location: SourceLocation
+    ) -> DeferredWrite:
         """Return the write, once all is checked that can be."""
         analysed = execution_of(df).analyzed()
         session = self._session.snapshot(df.sparkSession)
@@ -242,6 +244,7 @@ class Deferral:
             facts=facts,
             sources=sources,
             text=text,
+            called=called,
             location=location,
             session=session,
             after=after,

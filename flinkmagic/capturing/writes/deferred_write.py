@@ -85,6 +85,8 @@ class DeferredWrite:
     """What the query reads, as far as its analysed plan shows it."""
     text: str
     """The call as it was written."""
+    called: str
+    """The JVM's method that plain PySpark calls for it, as py4j's errors name it: ``o45.parquet``."""
     location: SourceLocation
     session: SessionSnapshot
     """As it was on that line; equal snapshots are one object."""

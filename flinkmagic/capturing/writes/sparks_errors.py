@@ -78,6 +78,13 @@ def sparks_own(error: BaseException) -> BaseException:
     return next((cause for cause in _causes(error) if isinstance(cause, SPARKS_ERRORS)), error)
 
 
+def say_where(error: BaseException, doing: str) -> None:
+    """Let py4j's error say what plain Spark was doing when it occurred: the call that it names is one of ours."""
+    if isinstance(error, Py4JJavaError):
+        error.errmsg = f"An error occurred while {doing}.\n"
+        error.args = (error.errmsg, error.java_exception)
+
+
 def is_cancelled(error: BaseException) -> bool:
     """Return whether a job failed because someone cancelled a job of Spark's: its group, a tag, its session."""
     try:

@@ -42,6 +42,13 @@ class WriterCall:
     """As named in the call."""
     table: str | None = None
     """As written."""
+    java_method: str = ""
+    """The Java writer's method that PySpark calls, if that is another one than `method`: ``parquet``."""
+
+    @property
+    def called(self) -> str:
+        """That method as py4j's errors name it: ``o45.parquet``."""
+        return f"{self.jwrite._target_id}.{self.java_method or self.method}"
 
     @property
     def source(self) -> str:
@@ -91,14 +98,17 @@ class DeferringWriter(StandIn):
         self._jvm, self._on_write = jvm, on_write
 
     def save(self, path: str | None = None) -> None:
+        self._save("save", *(() if path is None else (path,)), path=path)
+
+    def _save(self, java_method: str, *arguments: Any, path: str | None = None) -> None:
         jwrite, jvm = self.jwrite, self._jvm
-        run = jwrite.save if path is None else lambda: jwrite.save(path)
+        run = functools.partial(getattr(jwrite, java_method), *arguments)
         make = lambda: jwrite.saveCommand(option(jvm, path))  # noqa: E731
-        self._on_write(WriterCall(jwrite, "save", make, run, path=path))
+        self._on_write(WriterCall(jwrite, "save", make, run, path=path, java_method=java_method))
 
     def _save_as(self, file_format: str, path: str) -> None:
         self.jwrite = self.jwrite.format(file_format)
-        self.save(path)
+        self._save(file_format, path, path=path)
 
     csv = functools.partialmethod(_save_as, "csv")
     json = functools.partialmethod(_save_as, "json")
@@ -115,7 +125,7 @@ class DeferringWriter(StandIn):
         # `DataFrameWriter.jdbc`: the properties override the options, the two arguments override both.
         jwrite = jwrite.options(properties).option("url", url).option("dbtable", table)
         self.jwrite = jwrite.format("jdbc")
-        self.save()
+        self._save("jdbc", url, table, properties)
 
     def _write_table(self, method: str, name: str) -> None:
         jwrite = self.jwrite

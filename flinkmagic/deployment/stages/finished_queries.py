@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
+
+from flinkmagic.capturing.writes.sparks_errors import say_where
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.session_queries import query_over_plan, run_as_query
 from flinkmagic.jvm.java import dataset_class, execution_of, option
@@ -22,10 +25,16 @@ if TYPE_CHECKING:
 
 
 class FinishedQuery:
-    """The query of a DataFrame, run up to its last stage."""
+    """The query of a DataFrame, run up to its last stage.
 
-    def __init__(self, df: DataFrame, handle: StageHandle) -> None:
-        self._df = df
+    Parameters
+    ----------
+    called : str
+        The JVM's method that plain PySpark calls for the action: ``o45.count``.
+    """
+
+    def __init__(self, df: DataFrame, handle: StageHandle, called: str) -> None:
+        self._df, self._called = df, called
         self._spark: Any = df.sparkSession
         self._sc = self._spark.sparkContext
         self._query = execution_of(df).commandExecuted()
@@ -55,7 +64,11 @@ class FinishedQuery:
     def _collected(self, name: str) -> Any:
         """Return the rows as a ``LocalRelation``."""
         body = CLASSES.new_instance(self._sc._gateway, "CollectedRows", self._plan, self._query.output())
-        return run_as_query(self._sc, self._execution, name, body)
+        try:
+            return run_as_query(self._sc, self._execution, name, body)
+        except Py4JJavaError as error:
+            say_where(error, f"calling {self._called}")
+            raise
 
     def local_frame(self) -> DataFrame:
         """Collect the rows, and return a DataFrame over them that runs nothing."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from flinkmagic.capturing.writes.sparks_errors import is_cancelled
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled, say_where
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch, end_python_workers
@@ -122,7 +122,7 @@ class StageRunner:
             _LOG.warning("%r is done, but that could not be recorded, so %s: %s", handle.name, again, error)
         self._observations.collect(handle)
         is_asked = handle.kind == "broadcast" or time.monotonic() - started >= MEASURED_FROM_S
-        metrics = _metrics(handle) if is_asked else ()
+        metrics = measured(handle) if is_asked else ()
         return StageOutcome(bytes_by_partition=sizes, adaptation=handle.adaptation, metrics=metrics)
 
     def _prepare(self, stage: StageRun) -> None:
@@ -219,7 +219,7 @@ class StageRunner:
         from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 
         # In py4j's words: its own error would end the call itself, which here has only begun the stage.
-        error = Py4JJavaError(f"An error occurred while calling {self._jsc._target_id}.submitMapStage.\n", throwable)
+        error = Py4JJavaError("", throwable)  # `StageRun` says where it occurred
         try:
             raise error  # what is converted is logged with the error that is being handled
         except Py4JJavaError:
@@ -227,7 +227,7 @@ class StageRunner:
         return error if isinstance(converted, UnknownException) else converted
 
 
-def _metrics(handle: StageHandle) -> tuple[StageMetrics, ...]:
+def measured(handle: StageHandle) -> tuple[StageMetrics, ...]:
     """Return what a stage that is done, and those of its region, have measured; nothing if that cannot be read."""
     try:
         return tuple(one.metrics() for one in (handle, *handle.upstream))
@@ -329,6 +329,7 @@ class StageRun:
         try:
             outcome = self._runner.run(self)
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
+            say_where(error, "running a stage")
             outcome = StageOutcome(error=error, adaptation=self.handle.known_adaptation)
             if is_cancelled(error) and not self._cancelled.is_set():  # by the user, at Spark: not by `cancel`
                 end_python_workers(self._runner.sc, self.tag, self._tasks_over.is_set)

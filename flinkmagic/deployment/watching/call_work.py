@@ -1,4 +1,4 @@
-"""Follows, and cancels, the Spark jobs that a call of the user's runs by itself.
+"""Follows, cancels and records the Spark jobs that a call of the user's runs by itself.
 
 Its Spark jobs are found by a job tag that the calling thread has while the call lasts (Spark 3.5 and newer; seen on
 3.5 and 4.3). Spark's status tracker knows what the driver's listeners have been told, so it lags by some tenths of a
@@ -7,8 +7,11 @@ second, and more after an executor was silent.
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 import uuid
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,15 +20,22 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.stages.spark_jobs import cancel_jobs
+from flinkmagic.deployment.watching.call_events import PREFIX, CallEvents, listen, take
+from flinkmagic.errors.base import InvariantViolatedError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+_LOG = logging.getLogger(__name__)
 
 _TAGS = "spark.job.tags"
 """`SparkContext.SPARK_JOB_TAGS`: names, with commas between them."""
 
 _CANCEL_AGAIN_S = 0.2
 """A call may have several jobs, one after another; Spark cancels those that run."""
+
+RECORDED_S = 1.0
+"""What a shorter call did is not asked for: that takes some ten milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -49,27 +59,33 @@ class CallWork:
         Whether `cancel` was called while the call lasted.
     is_followed : bool
         Whether `progress` was asked for while the call lasted.
+    events : CallEvents or None
+        What Spark has reported of a call that is over, unless it was short.
     """
 
     def __init__(self, sc: SparkContext) -> None:
         self._sc = sc
-        self._tag = f"flinkmagic-call-{uuid.uuid4().hex}"
+        self._tag = f"{PREFIX}{uuid.uuid4().hex}"
         self._over = threading.Event()
         self._lock = threading.Lock()
         self.is_cancelled = False
         self.is_followed = False
+        self.events: CallEvents | None = None
 
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Put the jobs of this thread under the call's tag, beside the tags of the user's."""
         before = self._sc.getLocalProperty(_TAGS)
         self._sc.setLocalProperty(_TAGS, f"{before},{self._tag}" if before else self._tag)
+        listen(self._sc)
+        began = time.time()
         try:
             yield
         finally:
             with self._lock:
                 self._over.set()
             self._sc.setLocalProperty(_TAGS, before)  # type: ignore[arg-type] # None removes it
+            self._record(began, time.time())
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of the call; return whether it has ended."""
@@ -106,6 +122,16 @@ class CallWork:
             cancel_jobs(self._sc, self._tag)
             if self._over.wait(_CANCEL_AGAIN_S):
                 return
+
+    def _record(self, began: float, ended: float) -> None:
+        """Keep what Spark has reported. The call stands, whatever fails here: only findings lack it."""
+        if ended - began < RECORDED_S:
+            return
+        try:
+            self.events = take(self._sc, self._tag, 1000 * began, 1000 * ended)
+        except (Py4JError, OSError, AttributeError, InvariantViolatedError, ValueError, zlib.error) as error:
+            if not self._is_gone():
+                _LOG.warning("What Spark did for a call could not be read, so findings do without it: %s", error)
 
     def _is_gone(self) -> bool:
         """Return whether the context was stopped, or its JVM has ended: the call itself raises then."""

@@ -3,6 +3,9 @@
 
 const BAND_GAP = 10;
 const LABEL_WIDTH = 230;
+const NARROW_TIMELINE = 560; // from there on a label has a line of its own: beside its band it would take half of it
+const LABEL_HEIGHT = 16;
+const TICK_WIDTH = 64;
 const AXIS = 26;
 const LIGHT = ["CREATED", "SCHEDULED", "DEPLOYING", "INITIALIZING", "CANCELING"]; // pale fills, dark words
 
@@ -91,14 +94,16 @@ class TimelinePane {
   }
 
   layout(bands) {
+    const width = this.scroller.clientWidth;
+    this.labelWidth = width < NARROW_TIMELINE ? 0 : LABEL_WIDTH;
+    const above = this.labelWidth ? 0 : LABEL_HEIGHT;
     let y = AXIS;
     for (const band of bands) {
       band.lane = band.lanes.length > 60 ? 2 : band.lanes.length > 24 ? 4 : band.lanes.length > 8 ? 8 : 15;
-      band.y = y;
+      band.y = y + above;
       band.height = Math.max(band.lanes.length * band.lane, 18);
-      y += band.height + BAND_GAP;
+      y = band.y + band.height + BAND_GAP;
     }
-    const width = Math.max(this.scroller.clientWidth, 480);
     const ratio = window.devicePixelRatio || 1;
     this.size = [width, y + 4];
     this.canvas.width = width * ratio;
@@ -113,23 +118,26 @@ class TimelinePane {
     const style = getComputedStyle(this.root.closest(".flinkmagic-view"));
     const color = (name) => style.getPropertyValue(`--fm-${name}`).trim();
     const [width, height] = this.size;
-    const x = (ms) => LABEL_WIDTH + ((ms - from) / (to - from)) * (width - LABEL_WIDTH - 16);
+    const left = this.labelWidth || 4;
+    const room = width - left - 16;
+    const x = (ms) => left + ((ms - from) / (to - from)) * room;
     ink.clearRect(0, 0, width, height);
     ink.font = `11px ${style.fontFamily}`;
     ink.textBaseline = "middle";
-    for (const tick of ticks(to - from)) {
+    for (const tick of ticks(to - from, Math.min(Math.floor(room / TICK_WIDTH), 7))) {
       ink.fillStyle = color("line");
       ink.fillRect(x(from + tick), AXIS - 6, 1, height - AXIS);
       ink.fillStyle = color("muted");
       ink.textAlign = "center";
-      ink.fillText(showDuration(tick), Math.min(x(from + tick), width - 24), 10);
+      ink.fillText(showDuration(tick), Math.min(Math.max(x(from + tick), 18), width - 24), 10);
     }
     ink.textAlign = "left";
     this.bars = [];
     const names = this.look.names;
     for (const band of bands) {
       ink.fillStyle = color("ink");
-      ink.fillText(cut(ink, band.title, LABEL_WIDTH - 16), 4, band.y + Math.min(band.height, 18) / 2);
+      const middle = this.labelWidth ? Math.min(band.height, 18) / 2 : -LABEL_HEIGHT / 2;
+      ink.fillText(cut(ink, band.title, (this.labelWidth || width) - 16), 4, band.y + middle);
       band.lanes.forEach((rows, lane) => {
         for (const row of rows) {
           const end = Number.isNaN(this.tasks.end[row]) ? (this.frame.live ? to : this.tasks.start[row]) : this.tasks.end[row];
@@ -188,7 +196,7 @@ class TimelinePane {
       h("div", {}, `${t.text("slot", bar.row) || t.text("executor", bar.row)} · ${showNumber(first(t.rowsIn[bar.row], t.rowsOut[bar.row]))} rows`),
     );
     const frame = this.scroller.getBoundingClientRect();
-    this.tip.style.left = `${Math.min(event.clientX - frame.left + 14, frame.width - 260)}px`;
+    this.tip.style.left = `${Math.max(Math.min(event.clientX - frame.left + 14, frame.width - 260), 0)}px`;
     this.tip.style.top = `${event.clientY - frame.top + this.scroller.scrollTop + 14}px`;
   }
 }
@@ -201,8 +209,8 @@ function cut(ink, text, width) {
 }
 
 /** Round steps from 0 to `span` ms, about seven of them. */
-function ticks(span) {
-  const rough = span / 7;
+function ticks(span, most) {
+  const rough = span / Math.max(most, 1);
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough) ?? power * 10;
   return Array.from({ length: Math.floor(span / step) + 1 }, (_, i) => i * step);

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from flinkmagic.deployment.stages.stage_runner import measured
 from flinkmagic.errors.actions import in_full, not_used, paid_for
 from flinkmagic.graph.ancestors import with_ancestors
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
@@ -19,6 +20,7 @@ from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.session.compiled_graph import CompiledGraph
+from flinkmagic.session.findings.job_facts import NO_METRICS, LastStage
 from flinkmagic.session.findings.texts import finding_lines
 from flinkmagic.session.summary import brought_up_to_date
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.program import Program
+    from flinkmagic.capturing.source_code.source_location import SourceLocation
+    from flinkmagic.deployment.watching.call_events import CallEvents
+    from flinkmagic.display.findings import Finding
     from flinkmagic.options import JobOptions
     from flinkmagic.reuse.retained_results import RetainedResult
     from flinkmagic.session.job import Job
@@ -54,6 +59,8 @@ class LineGraph(CompiledGraph):
     ) -> None:
         self.unused: dict[str, str] = dict(unused)
         """By the name of a DataFrame, why the rows that were kept of it are not used."""
+        self.first_kept: set[str] = set()
+        """The names of the DataFrames that an earlier line has computed, and that this one is the first to keep."""
         # A write's clones are its own, as only they know of the user's query listeners. A line starts no query of a
         # stream, whatever mode is set for cells.
         super().__init__(program, name, replace(options, mode=BATCH), origin)
@@ -68,7 +75,7 @@ class LineGraph(CompiledGraph):
         told += [in_full(why) for why in list(job.not_refreshed().values())[:1]]
         told += [not_used(name, why) for name, why in job.not_used().items()]
         told += [paid_for(", ".join(dict.fromkeys(kept)))] if kept else []
-        return [*told, *_first_finding(job)]
+        return [*told, *first_finding(job.findings, job.elapsed_ms)]
 
     def found_durable(self) -> list[RetainedResult]:
         """Return what its jobs have found in a durable store."""
@@ -102,10 +109,9 @@ class LineGraph(CompiledGraph):
         return self._vertex_of(self.sinks[-1])
 
 
-def _first_finding(job: Job) -> list[str]:
-    """Return the first finding; none of a job that is over soon: there may be thousands."""
-    found = job.findings() if job.details().duration_ms >= LONG_MS else ()
-    return finding_lines(found, 1)
+def first_finding(findings: Callable[[], Sequence[Finding]], elapsed_ms: float) -> list[str]:
+    """Return the first finding; none of what is over soon: there may be thousands."""
+    return finding_lines(findings() if elapsed_ms >= LONG_MS else (), 1)
 
 
 class ActionGraph(LineGraph):
@@ -127,6 +133,13 @@ class ActionGraph(LineGraph):
         """Release what the last stage holds in the JVM: the action has its rows."""
         self.last_stage.let_go()
         self._rows_of = None  # it holds the plans of all stages
+
+    def add_last_stage(self, job: Job, events: CallEvents, location: SourceLocation) -> None:
+        """Add to a job what Spark reports of the stage that the action has run itself, on the line that is given."""
+        vertex, stage = self.last_vertex, self.last_stage
+        metrics = next(iter(measured(stage)), NO_METRICS)
+        action = {"cell": location.cell, "line": location.line, "code": location.code}
+        job.add_last_stage(LastStage.of(self.job_graph, vertex, stage, events, metrics, action))
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         planned = super()._compile(on_progress)

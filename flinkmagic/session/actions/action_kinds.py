@@ -67,6 +67,16 @@ def query_name(call: ActionCall) -> str:
     return _KINDS[call.method].query_name
 
 
+def java_call(call: ActionCall) -> str:
+    """Return the JVM's method that plain PySpark calls for an action that has a kind, as py4j's errors name it.
+
+    Of several it is the one that runs the stages before the last.
+    """
+    name = query_name(call)
+    method = _JAVA_METHODS.get(call.method, "getResult" if name == "collectAsArrowToPython" else name)
+    return f"{call.df._jdf._target_id}.{method}"
+
+
 def action_kind(method: str) -> ActionKind | None:
     """Return how an action is carried out; None if only Spark itself can."""
     return _KINDS.get(method)
@@ -187,3 +197,15 @@ _KINDS = {
     "corr": _STATISTIC,
     "cov": _STATISTIC,
 }
+
+_JAVA_METHODS = {
+    "show": "showString",
+    "__repr__": "showString",
+    "_repr_html_": "htmlString",
+    "foreach": "javaToPython",
+    "foreachPartition": "javaToPython",
+    "approxQuantile": "approxQuantile",
+    "corr": "corr",
+    "cov": "cov",
+}
+"""By the action, where the JVM's method is not called as its query is (seen on 4.3.0)."""

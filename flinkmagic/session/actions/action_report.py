@@ -52,6 +52,8 @@ class ActionReport:
     """The process that has computed the answer."""
     graph: ActionGraph | None = None
     """Holds the job."""
+    work: CallWork | None = field(default=None, repr=False)
+    """What Spark ran for the action itself."""
     status: str = "FINISHED"
     """FINISHED, FAILED or CANCELED."""
     note: str = ""

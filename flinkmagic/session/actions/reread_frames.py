@@ -24,12 +24,12 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
 from flinkmagic.capturing.program import ReadBefore
-from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED, other_file
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import java_list, logical_plan
 from flinkmagic.planning.java_classes import CLASSES
-from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
-from flinkmagic.reuse.retained_results import RetainedResults, retained_results
+from flinkmagic.reuse.result_keys import NoKey, ResultKey
+from flinkmagic.reuse.retained_results import retained_results
+from flinkmagic.reuse.retention import why_gone
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class RereadFrames:
     def revise(self, graph: LineGraph, durable: DurableRows | None) -> bool:
         """Check what a query would keep; return whether it has to be compiled again without some of it.
 
-        Kept rows that it does not use are noted in the graph.
+        Kept rows that it does not use, and what it is the first to keep, are noted in the graph.
         """
         if not graph.boundaries:
             return False
@@ -241,6 +241,8 @@ class RereadFrames:
                 continue
             former = [self._keys[df] for df in boundary.dataframes if df in self._keys]
             self._keys.update((df, key) for df in boundary.dataframes)
+            if all(self._kept.get(df) is None for df in boundary.dataframes):
+                graph.first_kept.add(boundary.name)
             if boundary.multiplies:
                 self._multiplied.update(boundary.dataframes)
                 is_revised |= not any(self._may_stake(df) or self._kept.get(df) for df in boundary.dataframes)
@@ -251,18 +253,9 @@ class RereadFrames:
                 is_revised |= is_gone
                 if is_gone:
                     if former:  # else it is another process that had kept them
-                        graph.unused[boundary.name] = _why_gone(former[0], key, store, keys)
+                        graph.unused[boundary.name] = why_gone(former[0], key, store, keys)
                     self._kept.update((df, None) for df in boundary.dataframes)
         return is_revised
-
-
-def _why_gone(former: ResultKey, key: ResultKey, store: RetainedResults, keys: ResultKeys) -> str:
-    if former.settings != key.settings:
-        return OTHER_SETTINGS
-    if former.digest != key.digest:
-        file = keys.changed_file(key.files)
-        return other_file(file) if file else OTHER_CODE
-    return EVICTED if store.was_evicted(key.digest) else RELEASED
 
 
 def _read_by(program: Program, df: DataFrame) -> Iterable[DataFrame]:

@@ -51,7 +51,7 @@ from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.action_graph import ActionGraph
-from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, query_name
+from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, java_call, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked, say_not_known
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
@@ -222,7 +222,7 @@ class SessionActions:
             self._note(report, error)
             raise
         if not is_lazy(answer) or report.reason != ONLY_SPARK or work.is_followed:
-            return self._noted(call, report, answer)
+            return self._noted(call, replace(report, work=work), answer)
         return answer
 
     def _drive(self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads) -> Any:
@@ -257,7 +257,7 @@ class SessionActions:
             reread.give_up(failed)
             report = replace(report, note=given_up)
         try:
-            answer = self._answer(call, graph, _driven(report, graph, job), texts)
+            answer = self._answer(call, graph, _driven(report, graph, job), texts, job)
             with _noting(call):
                 KeepingBudget.of(sc).note(0.0, job.saved_seconds)
                 count, durable = answer if call.method == "count" else None, durable_rows(sc, self._durable)
@@ -266,13 +266,20 @@ class SessionActions:
             graph.release()
         return answer
 
-    def _answer(self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads) -> Any:
-        """Run the last stage of a query, and return what the action returns."""
+    def _answer(
+        self, call: ActionCall, graph: ActionGraph, report: ActionReport, texts: TextReads, job: Job | None = None
+    ) -> Any:
+        """Run the last stage of a query, after its job if there are others, and return what the action returns."""
         try:
             query = _finished(call, graph)
-            with self._watched(call), _last_stage_of(call, graph):
+            with self._watched(call) as work, _last_stage_of(call, graph):
                 answer = _kind_of(call).answer(call, query)
-            report = replace(report, note="; ".join(filter(None, [texts.note, report.note])))
+            remarks: list[str] = []
+            with _noting(call):
+                if job is not None and work.events is not None:
+                    graph.add_last_stage(job, work.events, call.location.called_from or call.location)
+                remarks = [] if job is None else graph.remarks(job)
+            report = replace(report, work=work, note="; ".join(filter(None, [texts.note, report.note, *remarks])))
             answer = self._noted(call, report, answer)
         except BaseException as error:
             may_repeat = not _kind_of(call).has_effects and not is_cancelled(error)
@@ -414,7 +421,7 @@ def _noting(call: ActionCall) -> Iterator[None]:
 
 def _finished(call: ActionCall, graph: ActionGraph) -> FinishedQuery:
     try:
-        return FinishedQuery(graph.query, graph.last_stage)
+        return FinishedQuery(graph.query, graph.last_stage, java_call(call))
     except Exception as error:
         raise ActionFailedError(call.text, str(call.location), error) from error
 
@@ -426,21 +433,20 @@ def _last_stage_of(call: ActionCall, graph: ActionGraph) -> Iterator[None]:
     It also keeps the stage's place in the run of the others.
     """
     sc = graph.spark.sparkContext
-    told = {_LONG_CALL_SITE: f"{call.text} ({call.location})"}
+    before = sc.getLocalProperty(_LONG_CALL_SITE)
+    sc.setLocalProperty(_LONG_CALL_SITE, f"{call.text} ({call.location})")
     if graph.jobs:
-        told[PROPERTY] = str(StagePlace.of(graph.jobs[-1].group, graph.last_vertex, "result"))
-    before = {name: sc.getLocalProperty(name) for name in told}
-    for name, value in told.items():
-        sc.setLocalProperty(name, value)
+        sc.setLocalProperty(PROPERTY, str(StagePlace.of(graph.jobs[-1].group, graph.last_vertex, "result")))
     try:
         yield
     finally:
-        for name, former in before.items():
-            sc.setLocalProperty(name, former)  # type: ignore[arg-type] # None removes it
+        sc.setLocalProperty(_LONG_CALL_SITE, before)  # type: ignore[arg-type] # None removes it
+        if graph.jobs:
+            sc.setLocalProperty(PROPERTY, None)  # type: ignore[arg-type]
 
 
 def _line(call: ActionCall) -> Line:
-    return Line(call.text, str(call.location))
+    return Line(call.text, str(call.location), java_call(call))
 
 
 def _kind_of(call: ActionCall) -> ActionKind:
@@ -457,5 +463,4 @@ def _driven(report: ActionReport, graph: ActionGraph, job: Job) -> ActionReport:
         stages=len(graph.job_graph.vertices),
         reused=len(job.reused()),
         saved_seconds=job.saved_seconds,
-        note="; ".join(filter(None, [report.note, *graph.remarks(job)])),
     )

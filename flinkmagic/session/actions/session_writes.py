@@ -98,7 +98,7 @@ class SessionWrite:
             As `carry_out`.
         """
         write = self._program.writes[-1]
-        line = Line(write.text, str(write.location))
+        line = Line(write.text, str(write.location), write.called)
         job = carry_out(line, self._first, watch, self._without_keeping)
         self._note(job)
         return job

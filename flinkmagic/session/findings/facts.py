@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,8 +13,6 @@ from flinkmagic.deployment import TaskRecord
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.stage_metrics import Metrics
 
-PYTHON_FUNCTIONS = frozenset({"BatchEvalPythonExec", "ArrowEvalPythonExec"})
-"""Spark's operators that call functions of single rows, or of whole columns, in Python workers."""
 KEYED = frozenset({"HASH", "RANGE"})
 """Partitioners that bring the rows of a key together."""
 SHUFFLES = KEYED | {"REBALANCE"}
@@ -162,6 +161,8 @@ class JobFacts:
     ended_ms: float
     slots: int
     """The slots that the job may use."""
+    name: str = ""
+    """By which magics know it; empty of one of another application."""
     slots_of_session: int = 0
     """0 if that is not known."""
     is_finished: bool = True
@@ -179,6 +180,11 @@ class JobFacts:
     """By the number (``cacheId``) of a cache that the job read, and that was dropped since, how many stages did so."""
     helpers: tuple[TaskRecord, ...] = ()
     """The tasks of other Spark jobs that vertices needed, such as the sampling for a range exchange."""
+
+    @property
+    def typed_name(self) -> str:
+        """Its name as it is typed after a magic; a pattern if it is not known."""
+        return shlex.quote(self.name or "NAME")
 
     @property
     def elapsed_ms(self) -> float:

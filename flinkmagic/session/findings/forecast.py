@@ -67,7 +67,8 @@ def measured_run(job: JobFacts, graph: AccessExecutionGraph, *, spread: Collecti
     Parameters
     ----------
     graph : AccessExecutionGraph
-        Its vertices have the ids of those of `job`. Subtasks for which a finished job has run no task take no time.
+        Its vertices have the ids of those of `job`. Subtasks of a finished vertex for which no task has run take no
+        time.
     spread : collection of str
         The ids of vertices whose work is spread evenly over their tasks.
     """
@@ -79,7 +80,7 @@ def measured_run(job: JobFacts, graph: AccessExecutionGraph, *, spread: Collecti
         took = _took(job, facts, vertex) if facts is not None else {}
         if vertex.id in spread:
             took = dict.fromkeys(took, sum(took.values()) / len(took))
-        if facts is not None and job.is_finished:
+        if facts is not None and (job.is_finished or _is_finished(graph, vertex)):
             task_ms |= dict.fromkeys(vertex.vertices, 0.0)
         task_ms |= {vertex.first + subtask: ms for subtask, ms in took.items()}
     last_ms = max((vertex.end_ms for vertex in job.vertices), default=job.started_ms)
@@ -90,6 +91,10 @@ def measured_run(job: JobFacts, graph: AccessExecutionGraph, *, spread: Collecti
         lead_ms={vertex.id: _lead_ms(job, vertex) for vertex in job.vertices},
         tail_ms=max(0.0, job.ended_ms - last_ms),
     )
+
+
+def _is_finished(graph: AccessExecutionGraph, vertex: ExecutionJobVertex) -> bool:
+    return all(graph.state_of(subtask) is ExecutionState.FINISHED for subtask in vertex.vertices)
 
 
 def _slots(job: JobFacts) -> int:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from flinkmagic.deployment import DeploymentSnapshot, TaskRecord
+from flinkmagic.deployment.watching.call_events import CallEvents
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-from flinkmagic.graph.job_graph import JobVertex
+from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.stream_graph import StreamNode
-from flinkmagic.planning.stage_handles import stage_handle
+from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_metrics import NOTHING, Metrics, StageMetrics
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.findings.facts import InputFacts, JobFacts, OperatorFacts, VertexFacts
@@ -18,10 +20,53 @@ from flinkmagic.session.findings.facts import InputFacts, JobFacts, OperatorFact
 NO_METRICS = StageMetrics()
 
 
+@dataclass(frozen=True)
+class LastStage:
+    """The stage that an action has run itself, after its job."""
+
+    graph: JobGraph
+    """The job's, with the stage's vertex."""
+    vertex: JobVertex
+    stage: StageHandle
+    tasks: tuple[TaskRecord, ...]
+    """All attempts."""
+    metrics: StageMetrics
+    ended_ms: float
+    """When the action had its answer, milliseconds since the epoch."""
+    action: Mapping[str, Any]
+    """The metadata of the action (see `OperatorLabel`): its line, which may not be that of the query's operators."""
+
+    @classmethod
+    def of(
+        cls,
+        graph: JobGraph,
+        vertex: JobVertex,
+        stage: StageHandle,
+        events: CallEvents,
+        metrics: StageMetrics,
+        action: Mapping[str, Any],
+    ) -> LastStage:
+        """Return what Spark has reported of the stage; what it had lost, and made again for it, belongs to it, too."""
+        tasks = tuple(
+            task._replace(
+                vertex_id=vertex.id,
+                vertex=vertex.name,
+                # Spark counts the batches of kept rows as records.
+                rows_in=None if stage.row_metrics() else task.rows_in,
+                rows_out=None,
+                bytes_out=task.result_bytes,
+                role="task" if task.stage in events.last_stages else "helper",
+            )
+            for task in events.tasks
+        )
+        return cls(graph, vertex, stage, tasks, metrics, events.ended_ms, action)
+
+
 def job_facts(
     graph: AccessExecutionGraph,
     state: DeploymentSnapshot,
     *,
+    name: str,
     partition_bytes: Mapping[str, tuple[int, ...]],
     metrics: Mapping[str, StageMetrics],
     not_retained: Mapping[str, str],
@@ -30,6 +75,7 @@ def job_facts(
     has_run_before: bool,
     is_first: bool,
     planning_ms: float,
+    last: LastStage | None = None,
 ) -> JobFacts:
     """Return the facts of a job.
 
@@ -37,25 +83,32 @@ def job_facts(
     ----------
     partition_bytes, metrics : mapping
         By the id of a job vertex.
+    last : LastStage, optional
+        Of an action's job.
     **others
         The fields of `JobFacts`.
     """
     info = state.job
     attempts: dict[str, list[TaskRecord]] = {}
     helpers = []
-    for task in state.tasks:
+    for task in (*state.tasks, *(() if last is None else last.tasks)):
         if task.role == "helper":
             helpers.append(task)
         else:
             attempts.setdefault(task.vertex_id, []).append(task)
+    vertices = [
+        _vertex(vertex, attempts[vertex.id], partition_bytes.get(vertex.id, ()), metrics.get(vertex.id, NO_METRICS))
+        for vertex in graph.job_vertices
+        if vertex.id in attempts
+    ]
+    if last is not None and last.vertex.id in attempts:
+        own, kind, stage = attempts[last.vertex.id], last.stage.kind, last.stage.name
+        vertices.append(vertex_facts(last.vertex, own, last.metrics, kind=kind, stage=stage, above=last.action))
     return JobFacts(
-        vertices=tuple(
-            _vertex(vertex, attempts[vertex.id], partition_bytes.get(vertex.id, ()), metrics.get(vertex.id, NO_METRICS))
-            for vertex in graph.job_vertices
-            if vertex.id in attempts
-        ),
+        vertices=tuple(vertices),
+        name=name,
         started_ms=info.started_ms,
-        ended_ms=info.ended_ms,
+        ended_ms=info.ended_ms if last is None else last.ended_ms,
         slots=state.slots_total,
         slots_of_session=state.slots_of_session,
         is_finished=info.job_status is JobStatus.FINISHED,

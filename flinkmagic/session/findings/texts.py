@@ -37,7 +37,7 @@ def _in_one(first: Finding, *others: Finding) -> Finding:
 
 def findings_text(name: str, findings: Sequence[Finding], path: CriticalPath | str | None) -> str:
     """Return all that is known about why a job took as long as it did."""
-    lines = [f"{name}: {path or 'no task has run'}"]
+    lines = [f"{name}: {path or 'no task of the job has run'}"]
     if not findings:
         lines.append(f"  found: {NOTHING_FOUND}")
     for number, one in enumerate(findings, start=1):

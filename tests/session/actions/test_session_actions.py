@@ -11,7 +11,10 @@ from py4j import java_gateway
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from flinkmagic.deployment.watching import call_work
+from flinkmagic.errors.actions import FIRST_USE
 from flinkmagic.options import JobOptions
+from flinkmagic.session import SessionActions
 from flinkmagic.session.actions import session_actions
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from tests.session.actions.conftest import Session
@@ -424,6 +427,49 @@ def test_a_long_job_tells_what_lost_most_of_its_time(session, monkeypatch) -> No
     monkeypatch.setattr("flinkmagic.session.actions.action_graph.LONG_MS", 0.0)
     (told,) = graph.remarks(graph.jobs[-1])
     assert "compares all with all: 2.0 M pairs" in told
+
+
+class Silent:
+    """An `ActionListener` that tells nobody."""
+
+    def __getattr__(self, name: str):
+        return lambda *_: None
+
+
+def test_the_stage_that_an_action_runs_itself_is_the_last_of_its_job(session, monkeypatch) -> None:
+    monkeypatch.setattr(call_work, "RECORDED_S", 0.0)
+    session.actions = SessionActions(listener=Silent())
+    assert len(session.cell(TWO_SHUFFLES + "totals.collect()")) == 7
+    graph = session.report.graph
+    (job,) = graph.jobs
+    *_, last = facts = job._facts().vertices
+    assert (last.id, last.kind) == (graph.last_vertex.id, "result")
+    assert last.id not in {vertex.id for vertex in job.execution_graph.job_vertices}
+    assert {task.state.name for task in last.attempts} == {"FINISHED"}
+    assert last.start_ms >= max(vertex.end_ms for vertex in facts[:-1])
+    path = job.critical_path()
+    assert path.vertex_ids[-1] == last.id
+    assert path.forecast is not None
+    assert path.elapsed_s == pytest.approx(job.elapsed_ms / 1000)
+    snapshot = job.snapshot(closely=True)
+    assert last.id in {task.vertex_id for task in snapshot.tasks}
+    assert snapshot.costs[last.id].took_ms == pytest.approx(last.end_ms - last.start_ms)
+    sort = next(one for one in last.operators if one.kind == "SortExec")
+    assert snapshot.measures[last.id].operators[sort.id]
+
+
+def test_what_a_line_computes_again_and_keeps_is_told_with_its_reason(session, monkeypatch) -> None:
+    for threshold in ("NOTABLE_S", "NOTABLE_SHARE"):
+        monkeypatch.setattr(f"flinkmagic.session.findings.find.{threshold}", 0.0)
+    session.cell(TWO_SHUFFLES + "numbers.groupBy('k').count().collect()")
+    assert "not-kept" not in [one.rule for one in session.report.graph.jobs[-1].findings()]
+    session.cell("slow = numbers.repartition(3)\nslow.groupBy('k').count().collect()")
+    session.cell("slow.groupBy('k').agg(F.sum('id')).collect()")
+    (found,) = [one for one in session.report.graph.jobs[-1].findings() if one.rule == "not-kept"]
+    assert found.what.endswith(f"was computed again: {FIRST_USE}")
+    assert found.cure.startswith("df = df.cache()  # before its first use")
+    session.cell("slow.groupBy('k').agg(F.max('id')).collect()")
+    assert "not-kept" not in [one.rule for one in session.report.graph.jobs[-1].findings()]
 
 
 def test_another_query_of_the_same_action_does_not_count_as_a_run_before(session, monkeypatch) -> None:

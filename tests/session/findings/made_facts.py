@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from IPython.core.inputtransformer2 import TransformerManager
+
 from flinkmagic.deployment import TaskRecord
+from flinkmagic.display.findings import Finding
 from flinkmagic.graph.execution_state import ExecutionState
+from flinkmagic.session.findings import find as findings
 from flinkmagic.session.findings.facts import InputFacts, JobFacts, OperatorFacts, VertexFacts
-from flinkmagic.session.findings.find import find
 
 
 def task(subtask: int, start_s: float, took_s: float, **more: Any) -> TaskRecord:
@@ -35,6 +38,14 @@ def job(*vertices: VertexFacts, slots: int = 2, **more: Any) -> JobFacts:
     """A job that lasts as long as its vertices do."""
     ended = max(one.end_ms for one in vertices)
     return JobFacts(**{"vertices": vertices, "started_ms": 0.0, "ended_ms": ended, "slots": slots, **more})
+
+
+def find(facts: JobFacts) -> tuple[Finding, ...]:
+    """What is found, with cures that can be pasted as they are."""
+    told = findings.find(facts)
+    for one in told:
+        compile(TransformerManager().transform_cell(one.cure), one.rule, "exec")
+    return told
 
 
 def found(facts: JobFacts) -> list[str]:

@@ -117,3 +117,14 @@ def test_a_job_that_failed_has_no_forecast():
     facts = job(vertex(task(0, 0, 1), id=graph.job_vertices[0].id), is_finished=False)
     assert forecast(facts, graph) is None
     assert measured_run(facts, graph).task_ms == {0: 1_000.0}
+
+
+def test_a_stage_that_was_done_when_its_job_failed_has_only_the_tasks_that_it_had():
+    graph = graph_of(4, 2)
+    first, second = graph.job_vertices
+    for subtask in first.vertices:
+        graph.transition(subtask, ExecutionState.FINISHED, 9_000.0, recovering=True)
+    done = vertex(task(0, 1, 2), task(1, 1, 3), id=first.id)
+    failed = vertex(task(0, 4, 1), id=second.id, reads="HASH", of=first.id)
+    measured = measured_run(job(done, failed, is_finished=False), graph)
+    assert measured.task_ms == {0: 2_000.0, 1: 3_000.0, 2: 0.0, 3: 0.0, 4: 1_000.0}

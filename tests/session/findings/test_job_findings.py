@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.amounts import duration
 from flinkmagic.deployment.stages import stage_runner
+from flinkmagic.errors.actions import OTHER_CODE
 from flinkmagic.planning.stage_metrics import StageMetrics
 from flinkmagic.session.findings import find as findings
 
@@ -135,6 +136,20 @@ def test_what_no_run_can_retain_is_told_from_the_second_run_on(spark, all_told):
     graph = flinkmagic.compile({"drawn": drawn}, "random_rows")
     assert "not-kept" not in by_rule(graph.run())
     assert "is computed in every run" in by_rule(graph.run())["not-kept"].what
+
+
+def test_a_graph_tells_why_it_computes_again_what_it_has_kept(spark, all_told):
+    def run(added: int):
+        with flinkmagic.capture(spark, name="mended") as program:
+            rows = spark.range(0, 1000, 1, 2).select((F.col("id") + added).alias("x")).repartition(3)
+            by_x, by_rest = rows.groupBy("x").count(), rows.groupBy((F.col("x") % 3).alias("r")).count()  # noqa: F841
+        return flinkmagic.compile(program).run()
+
+    assert "not-kept" not in by_rule(run(1))
+    assert "not-kept" not in by_rule(run(1))
+    found = by_rule(run(2))["not-kept"]
+    assert found.what == f"rows was computed again: {OTHER_CODE}"
+    assert run(2).not_used() == {}
 
 
 def test_the_critical_path_ends_with_the_sink(spark):

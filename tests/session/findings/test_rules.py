@@ -8,8 +8,8 @@ import pytest
 
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.session.findings.facts import InputFacts
-from flinkmagic.session.findings.find import RULES, find
-from tests.session.findings.made_facts import found, job, operator, task, vertex
+from flinkmagic.session.findings.find import RULES
+from tests.session.findings.made_facts import find, found, job, operator, task, vertex
 
 MIB = 1 << 20
 
@@ -437,11 +437,11 @@ def test_the_start_of_python_workers_is_not_the_functions_time():
 @pytest.mark.parametrize(
     ("function", "cure"),
     [
-        ("lambda text: text.upper()", "F.upper(col)"),
-        ("lambda text: text.startswith('a')", "col.startswith('a')"),
-        ("lambda text: len(text)", "F.length(col)"),
-        ("lambda text: text[:3]", "F.substring(col, 1, 3)"),
-        ("lambda x: x * 2", "col * 2"),
+        ("lambda text: text.upper()", 'F.upper(F.col("text"))'),
+        ("lambda text: text.startswith('a')", "F.col(\"text\").startswith('a')"),
+        ("lambda text: len(text)", 'F.length(F.col("text"))'),
+        ("lambda text: text[:3]", 'F.substring(F.col("text"), 1, 3)'),
+        ("lambda x: x * 2", 'F.col("text") * 2'),
         ("lambda x: 2 * x.upper()", "F.upper(col), F.regexp_extract"),
         ("lambda text: text.upper()[:3]", "F.upper(col), F.regexp_extract"),
         ("lambda text: text[:-3]", "F.upper(col), F.regexp_extract"),
@@ -465,6 +465,24 @@ def test_a_function_over_a_few_rows_is_slow_by_itself():
 
     assert over(10_000) == ["python-functions"]
     assert over(9_999) == []
+
+
+def test_what_attempts_made_that_do_not_count_is_no_work_of_a_function():
+    """Seen: one task of two fails, and the write of both begins again."""
+
+    def with_attempts(rows=30_000, **more):
+        again = [task(0, 4, 1, attempt=1), task(1, 4, 1, attempt=1)]
+        before = [task(0, 0, 1, state=ExecutionState.FAILED), task(1, 0, 1)]
+        metrics = {"pythonTotalTime": 2100, "pythonNumRowsReceived": rows}
+        own = operator("BatchEvalPythonExec", metrics=metrics)
+        facts = job(vertex(*before, *again, operators=(own,), **more))
+        return [one for one in find(facts) if one.rule == "python-functions"]
+
+    (finding,) = with_attempts()
+    assert finding.what == "Python functions take 1.4 s of the stage's 2.0 s, for 20.0 K rows, row by row"
+    assert finding.cost_s == pytest.approx(1.4)
+    assert with_attempts(14_999) == []
+    assert "for 30.0 K rows" in with_attempts(kind="boundary")[0].what
 
 
 def test_an_input_that_two_stages_read_costs_one_reading():
@@ -585,6 +603,123 @@ def test_each_rule_says_its_source_its_threshold_and_its_counter_example():
     assert len({rule.name for rule in RULES}) == len(RULES) == 25
 
 
+# -- cures in the user's own words -------------------------------------------------------------------------
+
+
+def cure_of(*vertices, **more):
+    (finding,) = find(job(*vertices, **more))
+    return finding.cure.split("  #")[0]
+
+
+def test_a_source_is_divided_in_its_own_line_or_by_its_own_name():
+    code = "numbers = spark.range(0, 2000000, 1, 1500)  # fault"
+    assert cure_of(vertex(*tiny(400), operators=(operator("RangeExec", code=code),))) == (
+        "numbers = spark.range(0, 2000000, 1, 4)"
+    )
+    one_task = task(0, 0, 3, rows_in=2_000_000)
+    source = operator("RangeExec", code="numbers = spark.range(2000000)")
+    assert cure_of(vertex(one_task, operators=(source,))) == "numbers = spark.range(2000000, numPartitions=4)"
+    read = operator("RDDScanExec", variable="rows")
+    assert cure_of(vertex(*tiny(400), operators=(read,))) == "rows = rows.coalesce(4)"
+    assert cure_of(vertex(one_task, operators=(read,))) == "rows = rows.repartition(4)"
+
+
+def test_a_shuffle_and_a_coalesce_get_other_numbers_in_their_own_lines():
+    above = operator("ShuffleExchangeExec", line=7, code='spread = rows.repartition(1200, "key")')
+    reads = [one._replace(start_ms=one.start_ms + 1000, end_ms=one.end_ms + 1000) for one in tiny(400)]
+    maps = vertex(*even(2), id="maps", above=above)
+    assert cure_of(maps, vertex(*reads, reads="HASH", of="maps")) == 'spread = rows.repartition(4, "key")'
+    coalesce = operator("CoalesceExec", code="hashed.coalesce(1).write.parquet(out)")
+    one_task = task(0, 0, 3, rows_in=50_000)
+    assert cure_of(vertex(one_task, operators=(coalesce,))) == "hashed.repartition(1).write.parquet(out)"
+
+
+def test_the_small_side_is_broadcast_in_the_line_of_the_join():
+    def cure(code, **sizes):
+        facts = join_job(**sizes)
+        joined = facts.vertices[-1]
+        operators = (*joined.operators[:-1], replace(joined.operators[-1], code=code))
+        return cure_of(*facts.vertices[:-1], replace(joined, operators=operators))
+
+    line = "found = rows.join(wanted, rows.id == wanted.other)"
+    assert cure(line) == "found = rows.join(F.broadcast(wanted), rows.id == wanted.other)"
+    assert cure(line, small=100 * MIB, large=MIB) == "found = F.broadcast(rows).join(wanted, rows.id == wanted.other)"
+    assert cure('found = a.join(b, "k").join(c, "k")') == 'large.join(F.broadcast(small), "key")'
+
+
+def test_joins_are_mended_in_their_own_lines():
+    def joined(kind, code, made):
+        return cure_of(vertex(*even(4, rows_in=50_000), operators=(operator(kind, code=code, metrics=made),)))
+
+    many, pairs = {"numOutputRows": 800_000}, {"numOutputRows": 4_000_000}
+    line = 'named = rows.join(keys, "key")'
+    assert joined("SortMergeJoinExec", line, many) == 'named = rows.join(keys.dropDuplicates(["key"]), "key")'
+    line = "both = left.crossJoin(keys).where(close)"
+    assert joined("CartesianProductExec", line, pairs) == 'left.join(keys, left["key"] == keys["key"])'
+    sent = vertex(*even(2, bytes_out=8 * MIB), id="sent", kind="broadcast")
+    hash_join = operator("BroadcastHashJoinExec", code='found = few.join(F.broadcast(texts), "id")  # soon')
+    late = vertex(task(0, 2.5, 3), task(1, 2.5, 3), reads="BROADCAST", of="sent", operators=(hash_join,))
+    assert cure_of(sent, late) == 'found = few.join(texts.hint("merge"), "id")'
+    tasks = [*even(3, slots=3), task(3, 0, 5, rows_in=20_000)]
+    skewed = vertex(*tasks, reads="HASH", operators=(operator("SortMergeJoinExec", code='a = b.join(c, "id")'),))
+    assert cure_of(skewed, slots=4) == 'a = b.join(F.broadcast(c), "id")'
+
+
+def test_files_are_written_anew_beside_what_is_read_and_by_the_line_that_writes_them():
+    known = {"paths": ["file:/data/rows/"], "format": "parquet", "numFiles": 200, "filesSize": 1000}
+
+    def read(**metrics):
+        scan = operator("FileSourceScanExec", variable="rows", metrics={**known, **metrics})
+        return cure_of(vertex(*even(4), operators=(scan,)))
+
+    assert read() == 'rows.repartition(1).write.parquet("file:/data/rows-as-parquet")'
+    assert read(partitionColumns=["day"], paths=["a", "b"]) == (
+        'rows.repartition("day").write.partitionBy("day").parquet("path")'
+    )
+    metrics = {"splittable": False, "format": "CSV", "paths": ["a.csv.gz"], "numFiles": 1, "filesSize": 9 * MIB}
+    zipped = operator("FileSourceScanExec", metrics=metrics, variable="lines")
+    assert cure_of(vertex(task(0, 0, 3), operators=(zipped,))) == 'lines.write.parquet("a.csv.gz-as-parquet")'
+
+    def write(code, **metrics):
+        files = {"numFiles": 200, "numOutputBytes": 200_000, **metrics}
+        return cure_of(vertex(*even(4), kind="write", above=operator("", line=8, code=code, metrics=files)))
+
+    line = 'rows.repartition(8).write.partitionBy("bucket").parquet(out)'
+    assert write(line, numParts=50) == 'rows.repartition("bucket").write.partitionBy("bucket").parquet(out)'
+    assert write('rows.where("a > 1").write.json(out)') == 'rows.where("a > 1").coalesce(2).write.json(out)'
+    assert write("save(rows)") == "df.coalesce(2).write"
+
+
+def test_sorts_and_caches_that_are_needless_are_left_out_of_their_lines():
+    window = operator("WindowExec", id=2, text="Window [row_number() windowspecdefinition(day#2)]", inputs=(1,))
+    assert cure_of(*sorted_rows(asked='ordered = p.orderBy("id")'), grouped(window)) == "ordered = p"
+    fills, reads = cached()
+    known = replace(reads, operators=(replace(reads.operators[0], code="rows = p.cache()"),))
+    assert cure_of(fills, known, reads_of_dropped_caches={12: 2}) == "rows = p"
+    assert cure_of(fills, reads, reads_of_dropped_caches={12: 2}) == "rows = ..."
+    fills, reads = cached(on_disk=50_000_000)
+    wide = replace(reads, operators=(replace(reads.operators[0], text="Scan In-memory table rows [k, v], [(k > 1)]"),))
+    assert cure_of(fills, wide) == 'rows = rows.select("k", "v").cache()'
+    assert cure_of(fills, reads) == 'rows = rows.select("key", "value").cache()'
+
+
+def test_magics_get_the_job_s_name_as_it_is_typed():
+    first = vertex(*even(2), id="one")
+    late = vertex(task(0, 2.5, 1), task(1, 2.5, 1), id="two", reads="HASH", of="one")
+    assert cure_of(first, late, name="daily") == "%flinkjobs daily --log"
+    assert cure_of(first, late, name="every day") == "%flinkjobs 'every day' --log"
+    assert cure_of(first, late) == "%flinkjobs NAME --log"
+
+
+def test_a_function_s_column_is_named():
+    def cure(text):
+        called = operator("BatchEvalPythonExec", metrics={"pythonTotalTime": 3000}, text=text)
+        return cure_of(vertex(*even(4, rows_in=3000), operators=(called,)))
+
+    assert cure("BatchEvalPython [loud(text)], [pythonUDF0]").startswith('F.upper("text"), ')
+    assert cure("BatchEvalPython [loud(text, id)], [pythonUDF0]").startswith("F.upper(col), ")
+
+
 # -- sorts, partitions, the driver, caches -----------------------------------------------------------------
 
 
@@ -684,7 +819,9 @@ def test_the_driver_that_works_alone_before_or_after_a_job_is_told():
     (finding,) = find(job(vertex(*late)))
     assert (finding.rule, finding.cost_s, finding.certainty) == ("driver-busy", pytest.approx(6.0), "possible")
     assert found(job(vertex(*late), is_first=True)) == []
-    (finding,) = find(job(vertex(*even(2)), planning_ms=2500.0))
+    planned = (operator("FilterExec", line=4, variable="rows"), operator("write", id=2, line=5))
+    (finding,) = find(job(vertex(*even(2), operators=planned), planning_ms=2500.0))
+    assert (finding.line, finding.cure.split("  #")[0]) == (4, "rows = rows.localCheckpoint()")
     assert finding.what.startswith("no task ran for 2.5 s before the first stage: the driver planned the job or listed")
     assert found(job(vertex(*even(2, took_s=8)), planning_ms=2500.0)) == []
     assert found(job(vertex(*[one._replace(start_ms=900, end_ms=2000) for one in even(2)]))) == []
@@ -700,6 +837,14 @@ def test_the_driver_that_works_alone_before_or_after_a_job_is_told():
     results = vertex(*[one._replace(result_bytes=200 * MIB) for one in even(2)], kind="result")
     (finding,) = find(job(results, ended_ms=results.end_ms + 2000))
     assert finding.what.endswith("the driver took up 400.0 MiB of results")
+
+    counted = operator("RangeExec", id=1, line=2, metrics={"numOutputRows": 3_000_000})
+    action = operator("", id=-1, line=5, code="rows = df.collect()")
+    few_bytes = [one._replace(result_bytes=4 * MIB) for one in even(2)]
+    results = vertex(*few_bytes, kind="result", operators=(counted,), above=action)
+    (finding,) = find(job(results, ended_ms=results.end_ms + 2000))
+    assert finding.what.endswith("the driver took up 3.0 M rows, 8.0 MiB, of results")
+    assert (finding.line, finding.cure[:13]) == (5, "df.toPandas()")
 
 
 def cached(there=8, on_disk=0, memory=100 * MIB, line=3):

@@ -15,6 +15,7 @@ from flinkmagic.amounts import magnitude
 from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import sides_of_join
 
 PAIRS = 1_000_000
 
@@ -35,7 +36,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 vertex.run_ms * max(0.0, 1 - rows / pairs),
                 "estimated: the stage's time, without that of reading its rows",
                 "likely",
-                'df.join(other, df["key"] == other["key"])  # an equality: for ranges, of buckets that both sides have',
+                f"{_equality(join.code)}  # an equality: for ranges, of buckets that both sides have",
             )
 
 
@@ -46,6 +47,11 @@ def _pairs(job: JobFacts, vertex: VertexFacts, join: OperatorFacts) -> int:
     broadcasts = {one.vertex_id for one in vertex.inputs if one.partitioner == "BROADCAST" and one.reader == join.id}
     rows = sum(metric(job.vertex[one].metrics_above, "numOutputRows") for one in broadcasts if one in job.vertex)
     return max(made, rows * vertex.rows_in)
+
+
+def _equality(code: str) -> str:
+    left, right = sides_of_join(code) or ("df", "other")
+    return f'{left}.join({right}, {left}["key"] == {right}["key"])'
 
 
 RULE = Rule("cross-join", _find)

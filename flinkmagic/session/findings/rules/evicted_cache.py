@@ -11,14 +11,19 @@ Counter-example: a cache of which all partitions are in memory, or which was ask
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from flinkmagic.amounts import size
 from flinkmagic.display.findings import Finding
 from flinkmagic.planning.plan_reader import CACHED_SCAN
-from flinkmagic.session.findings.facts import JobFacts, metric
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric
 from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.rules.spill import BYTES_A_MS
+from flinkmagic.session.findings.users_line import quoted
+
+_READ = re.compile(r"[^\[]*\[(\w+(?:, \w+)*)\]")
+"""How Spark's text of a scan begins whose columns are all told."""
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
@@ -48,8 +53,14 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 min(vertex.run_ms, on_disk / BYTES_A_MS),
                 "estimated: 10 ms for each MB on disk, at most the time of the stage",
                 "likely",
-                f'{name} = {name}.select("key", "value").cache()  # fewer columns, or more memory',
+                f"{name} = {name}.select({_columns(scan)}).cache()  # the columns that are needed, or more memory",
             )
+
+
+def _columns(scan: OperatorFacts) -> str:
+    """Return the columns that a job reads of a cache, as far as its text is whole."""
+    found = _READ.match(scan.text)
+    return ", ".join(map(quoted, found[1].split(", "))) if found is not None else '"key", "value"'
 
 
 RULE = Rule("evicted-cache", _find)

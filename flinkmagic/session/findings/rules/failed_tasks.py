@@ -35,7 +35,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             sum(map(took_ms, [*failed, *again])),
             "measured: the time of the attempts that failed, and of those that made lost rows again",
             "measured",
-            _MEMORY if with_executor or again else _ERRORS,
+            _MEMORY if with_executor or again else f"%flinkjobs {job.typed_name} --errors  # why they failed",
         )
 
 
@@ -62,6 +62,5 @@ def _told_again(again: list[TaskRecord]) -> Iterator[str]:
 
 
 _MEMORY = 'SparkSession.builder.config("spark.executor.memoryOverhead", "1g")  # if it was killed for its memory'
-_ERRORS = "%flinkjobs NAME --errors  # why they failed"
 
 RULE = Rule("failed-tasks", _find)

@@ -60,7 +60,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 inside_ms,
                 "measured: the time for which the job's slots had no task while it could have run",
                 "possible",
-                "%flinkjobs NAME --log  # what the driver did then: planning, listing or committing files",
+                f"%flinkjobs {job.typed_name} --log  # what the driver did then: planning, listing or committing files",
             )
 
 

@@ -52,7 +52,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             min(times) * (len(found) - 1 - (KEEPING if is_measured else 0)),
             "measured: the time of the scans" if is_measured else "estimated: at most the time of the shortest stage",
             "likely" if is_measured else "possible",
-            f"{name} = {name}.cache()  # or %%flinkgraph NAME --share always",
+            f"{name} = {name}.cache()  # or %%flinkgraph {job.typed_name} --share always",
         )
 
 

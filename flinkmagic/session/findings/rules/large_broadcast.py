@@ -18,8 +18,11 @@ from flinkmagic.amounts import duration, size
 from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import with_merge_hint
 
 LARGE = 16 << 20
+
+_MERGED = 'df.join(other.hint("merge"), "key")'
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
@@ -30,15 +33,17 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             continue
         first = min(readers, key=lambda one: one.start_ms)
         on_driver_ms = first.start_ms - vertex.end_ms
+        join = first.first(lambda one: "Broadcast" in one.kind)
+        merged = with_merge_hint(join.code) if join is not None else ""
         yield RULE.finding(
             f"{size(data)} (compressed) are broadcast: collecting, building and sending them took the driver "
             f"{duration(max(0.0, on_driver_ms))}",
             first,
-            first.first(lambda one: "Broadcast" in one.kind),
+            join,
             job.idle_ms(vertex.end_ms, first.start_ms),
             "measured: the time for which slots idled after the broadcast's tasks, until the join's first",
             "measured",
-            'df.join(other.hint("merge"), "key")  # in place of F.broadcast(other); or broadcast the smaller side',
+            f"{merged or _MERGED}  # in place of F.broadcast; or broadcast the smaller side",
         )
 
 

@@ -16,10 +16,12 @@ from flinkmagic.amounts import magnitude
 from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import with_distinct_keys
 
 TIMES = 3
 MANY_ROWS = 100_000
 
+_DISTINCT = 'df.join(other.dropDuplicates(["key"]), "key")'
 _JOINS = frozenset({"SortMergeJoinExec", "ShuffledHashJoinExec", "BroadcastHashJoinExec"})
 
 
@@ -45,7 +47,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                     vertex.run_ms * (1 - read / made),
                     "estimated: the added rows' part of the stage's time",
                     "likely",
-                    'df.join(other.dropDuplicates(["key"]), "key")  # or join by all columns that make a key',
+                    f"{with_distinct_keys(join.code) or _DISTINCT}  # or join by all columns that make a key",
                 )
             read = max(read, made)
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import SHUFFLES, InputFacts, JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import without_call
 
 ROW_MS = 0.001
 
@@ -54,7 +55,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 _cost_ms(vertex, sort, producer),
                 "estimated: what Spark measured of writing and sorting, and 1 µs for each row",
                 "likely",
-                "df = ...  # without orderBy: sort last, if at all",
+                f"{without_call(line.code, 'orderBy', 'sort') or 'df = ...'}  # without orderBy: sort last, if at all",
             )
 
 

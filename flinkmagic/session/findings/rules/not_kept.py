@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flinkmagic.display.findings import Finding
+from flinkmagic.errors.actions import FIRST_USE
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts
 from flinkmagic.session.findings.rule import Rule
 
@@ -35,8 +36,16 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             sum(one.run_ms for one in needed),
             "measured: the time of the stage, and of those that it needs",
             "likely",
-            "df = df.cache()  # keeps the rows of this one computation; or make the line give the same rows each time",
+            _cure(vertex.stage, reason),
         )
+
+
+def _cure(name: str, reason: str) -> str:
+    df = name if name.isidentifier() else "df"
+    if FIRST_USE in reason:
+        return f"{df} = {df}.cache()  # before its first use; later lines read what is kept now in any case"
+    why = "keeps the rows of this one computation; or make the line give the same rows each time"
+    return f"{df} = {df}.cache()  # {why}"
 
 
 def _needed(job: JobFacts, vertex: VertexFacts) -> list[VertexFacts]:

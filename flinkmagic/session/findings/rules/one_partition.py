@@ -16,13 +16,9 @@ from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts
 from flinkmagic.session.findings.few_tasks import idle_beside
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import with_repartition
 
 MANY_ROWS = 10_000
-
-_CURES = {
-    "CoalesceExec": "df.repartition(1)  # in place of coalesce(1): what comes before it keeps its tasks",
-    "WindowExec": 'Window.partitionBy("key").orderBy(...)  # in place of a window over all rows',
-}
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
@@ -38,8 +34,17 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             idle_ms,
             "measured: the time for which slots idled while it ran",
             "measured",
-            _CURES.get(culprit.kind, f'df.repartition({2 * job.slots}, "key")  # in place of one partition'),
+            _cure(culprit, job.slots),
         )
+
+
+def _cure(culprit: OperatorFacts, slots: int) -> str:
+    if culprit.kind == "CoalesceExec":
+        line = with_repartition(culprit.code, 1) or "df.repartition(1)"
+        return f"{line}  # in place of coalesce(1): what comes before it keeps its tasks"
+    if culprit.kind == "WindowExec":
+        return 'Window.partitionBy("key").orderBy(...)  # in place of a window over all rows'
+    return f'df.repartition({2 * slots}, "key")  # in place of one partition'
 
 
 def _culprit(vertex: VertexFacts) -> OperatorFacts | None:

@@ -18,6 +18,7 @@ from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts,
 from flinkmagic.session.findings.few_tasks import idle_beside
 from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.task_overhead import overhead_ms
+from flinkmagic.session.findings.users_line import with_number
 
 SMALL = 1 << 20
 LARGE = 64 << 20
@@ -34,14 +35,17 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             lost_ms, how = idle_beside(job, vertex), "measured: the time for which slots idled while it ran"
             if each < LARGE:
                 continue
+        exchange = _asked_for(job, vertex)
+        asked = with_number(exchange.code, "repartition", 0, better) if exchange is not None else ""
+        line = asked or f'df.repartition({better}, "key")'
         yield RULE.finding(
             f"{count(len(vertex.tasks), 'partition')} of {size(each)} each, for {count(job.slots, 'slot')}",
             vertex,
-            _asked_for(job, vertex),
+            exchange,
             lost_ms,
             how,
             "measured",
-            f'df.repartition({better}, "key")  # or without it, with %config FlinkMagics.parallelism = {better}',
+            f"{line}  # or without it, with %config FlinkMagics.parallelism = {better}",
         )
 
 

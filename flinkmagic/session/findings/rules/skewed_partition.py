@@ -19,6 +19,7 @@ from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts
 from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.slowest import slowest_task
+from flinkmagic.session.findings.users_line import with_broadcast
 
 MUCH_MORE = 2.0
 EXPLAINS = 1 / 3
@@ -52,7 +53,9 @@ def _is_by_key(operator: OperatorFacts) -> bool:
 def _cure(operator: OperatorFacts | None) -> str:
     kind = operator.kind if operator is not None else ""
     if "Join" in kind:
-        return 'df.join(F.broadcast(other), "key")  # if the other side fits into memory; else add a salt to the key'
+        line = with_broadcast(operator.code, 1) if operator is not None else ""
+        line = line or 'df.join(F.broadcast(other), "key")'
+        return f"{line}  # if the other side fits into memory; else add a salt to the key"
     if "Aggregate" in kind:
         return 'df.groupBy("key", (F.rand() * 8).cast("int").alias("salt")).agg(...).groupBy("key").agg(...)'
     if "Window" in kind:

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 
 from flinkmagic.amounts import size
 from flinkmagic.display.findings import Finding
-from flinkmagic.session.findings.facts import JobFacts, metric, took_ms
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric, took_ms
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import beside, quoted
 
 MANY = 100
 SMALL = 3 << 20
@@ -36,8 +37,15 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 min(sum(map(took_ms, vertex.tasks)), files * FILE_MS),
                 "estimated: 4 ms for each file, at most the time of the stage",
                 "likely",
-                f'df.repartition({max(1, bytes_ // GOOD)}).write.parquet("path")  # once, and read that',
+                f"{_written(scan, max(1, bytes_ // GOOD))}  # once, and read that",
             )
+
+
+def _written(scan: OperatorFacts, files: int) -> str:
+    """Return a write of what a scan reads into fewer files, in the same folders."""
+    folders = ", ".join(map(quoted, scan.metrics.get("partitionColumns", ())))
+    spread, by = (folders, f".partitionBy({folders})") if folders else (files, "")
+    return f"{scan.variable or 'df'}.repartition({spread}).write{by}.parquet({beside(scan)})"
 
 
 RULE = Rule("small-files-read", _find, explains=frozenset({"tiny-tasks"}))

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 
 from flinkmagic.amounts import size
 from flinkmagic.display.findings import Finding
-from flinkmagic.session.findings.facts import JobFacts, metric, took_ms
+from flinkmagic.session.findings.facts import JobFacts, VertexFacts, metric, took_ms
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import with_fewer_files, with_partitions_together
 
 MANY = 100
 SMALL = 3 << 20
 FILE_MS = 8.0
+GOOD = 128 << 20
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
@@ -36,10 +38,16 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             min(sum(map(took_ms, vertex.tasks)), files * FILE_MS),
             "estimated: 8 ms for each file, at most the time of the stage",
             "likely",
-            'df.repartition("key").write.partitionBy("key")  # one file for each; or a column with fewer values'
-            if folders
-            else "df.coalesce(n).write  # fewer files",
+            _cure(vertex, max(job.slots, bytes_ // GOOD), in_folders=bool(folders)),
         )
+
+
+def _cure(vertex: VertexFacts, files: int, *, in_folders: bool) -> str:
+    code = vertex.above.code if vertex.above is not None else ""
+    if in_folders:
+        line = with_partitions_together(code) or 'df.repartition("key").write.partitionBy("key")'
+        return f"{line}  # one file for each; or a column with fewer values"
+    return f"{with_fewer_files(code, files) or f'df.coalesce({files}).write'}  # fewer files"
 
 
 RULE = Rule("small-files-written", _find)

@@ -19,6 +19,7 @@ from flinkmagic.amounts import size
 from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import KEYED, InputFacts, JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import with_broadcast
 
 SMALL = 10 << 20
 TIMES = 10
@@ -54,7 +55,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 _cost_ms(vertex, join, sides[large]),
                 "estimated: what Spark measured of writing, fetching and sorting, and 1 µs for each shuffled row",
                 "likely",
-                'large.join(F.broadcast(small), "key")',
+                with_broadcast(join.code, small) or 'large.join(F.broadcast(small), "key")',
             )
 
 

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 
 from flinkmagic.amounts import count, duration
 from flinkmagic.display.findings import Finding
-from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, VertexFacts, median, took_ms
+from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts, VertexFacts, median, took_ms
 from flinkmagic.session.findings.rule import Rule
 from flinkmagic.session.findings.task_overhead import overhead_ms
+from flinkmagic.session.findings.users_line import assigned, with_number
 
 
 def _find(job: JobFacts) -> Iterator[Finding]:
@@ -32,16 +33,19 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 lost_ms,
                 "measured: the tasks' time beside their run, and that of empty slots between them",
                 "measured",
-                _cure(vertex, job.slots),
+                _cure(vertex, source, job.slots),
             )
 
 
-def _cure(vertex: VertexFacts, slots: int) -> str:
-    if vertex.first(lambda one: one.kind == "RangeExec") is not None:
-        return f"spark.range(start, end, step, {2 * slots})"
+def _cure(vertex: VertexFacts, source: OperatorFacts | None, slots: int) -> str:
+    made = vertex.first(lambda one: one.kind == "RangeExec")
+    if made is not None:
+        line = with_number(made.code, "range", 3, 2 * slots, "numPartitions")
+        return line or f"spark.range(start, end, step, {2 * slots})"
     if vertex.first(lambda one: one.kind == "ExternalRDDScanExec") is not None:  # a dataset of Scala's: a model's rows
         return f"rdd.coalesce({2 * slots})  # where the rows are made; ALS has numUserBlocks and numItemBlocks"
-    return f"df.coalesce({2 * slots})  # after the read; spark.createDataFrame and parallelize take a number of slices"
+    line = assigned(source, f"coalesce({2 * slots})")
+    return f"{line}  # after the read; spark.createDataFrame and parallelize take a number of slices"
 
 
 RULE = Rule("tiny-tasks", _find)

@@ -18,6 +18,7 @@ from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import SHUFFLES, JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.few_tasks import idle_beside, with_rows
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import assigned, with_number
 
 ROW_GROUP = 128 << 20
 """``parquet.block.size``: a smaller columnar file has one row group (a stripe, in ORC), which one task reads."""
@@ -47,12 +48,13 @@ def _tasks(vertex: VertexFacts) -> str:
 
 def _cure(source: OperatorFacts | None, slots: int) -> str:
     if source is not None and source.kind == "RangeExec":
-        return f"spark.range(start, end, step, {2 * slots})"
+        line = with_number(source.code, "range", 3, 2 * slots, "numPartitions")
+        return line or f"spark.range(start, end, step, {2 * slots})"
     size, files = (metric(source.metrics, name) if source is not None else 0 for name in ("filesSize", "numFiles"))
     is_columnar = source is not None and str(source.metrics.get("format")).lower() in _COLUMNAR
     if size and (not is_columnar or size >= files * ROW_GROUP):
         return f'spark.conf.set("spark.sql.files.maxPartitionBytes", {max(1, size // (2 * slots))})'
-    return f"df.repartition({2 * slots})  # after the read, if what follows takes long"
+    return f"{assigned(source, f'repartition({2 * slots})')}  # after the read, if what follows takes long"
 
 
 RULE = Rule("too-few-tasks", _find)

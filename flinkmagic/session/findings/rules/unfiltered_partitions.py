@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from flinkmagic.amounts import magnitude
 from flinkmagic.display.findings import Finding
 from flinkmagic.planning.plan_reader import FILE_SCAN
-from flinkmagic.session.findings.facts import PYTHON_FUNCTIONS, JobFacts, OperatorFacts, VertexFacts, metric
+from flinkmagic.planning.python_callers import PYTHON_FUNCTIONS
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, VertexFacts, metric
 from flinkmagic.session.findings.rule import Rule
 
 MANY = 4
@@ -57,7 +58,7 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 if took_ms
                 else "estimated: at most the stage's time",
                 "possible",
-                f'df.where(F.col("{column}") == value)  # of the column itself: it chooses folders',
+                f'{scan.variable or "df"}.where(F.col("{column}") == value)  # the column itself chooses folders',
             )
 
 

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from flinkmagic.amounts import magnitude, size
 from flinkmagic.display.findings import Finding
 from flinkmagic.planning.plan_reader import CACHED_SCAN
-from flinkmagic.session.findings.facts import JobFacts, metric
+from flinkmagic.session.findings.facts import JobFacts, OperatorFacts, metric
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import without_call
 
 STAGES = 2
 """Spark counts the stage that fills a cache as one that reads it. An older one may be forgotten, but no younger one."""
@@ -44,8 +45,12 @@ def _find(job: JobFacts) -> Iterator[Finding]:
             min(filled.run_ms, KEEPING_MB_MS * kept / 1e6 + KEEPING_ROW_MS * rows),
             f"estimated: {bytes_charged}0.2 µs for each row",
             "likely",
-            f"{scan.variable or 'df'} = ...  # without cache() and unpersist()",
+            f"{_uncached(scan)}  # without cache() and unpersist()",
         )
+
+
+def _uncached(scan: OperatorFacts) -> str:
+    return without_call(scan.code, "cache", "persist") or f"{scan.variable or 'df'} = ..."
 
 
 RULE = Rule("unread-cache", _find)

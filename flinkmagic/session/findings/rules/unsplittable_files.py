@@ -16,6 +16,7 @@ from flinkmagic.display.findings import Finding
 from flinkmagic.session.findings.facts import JobFacts, metric
 from flinkmagic.session.findings.few_tasks import idle_beside
 from flinkmagic.session.findings.rule import Rule
+from flinkmagic.session.findings.users_line import beside
 
 LARGE = 8 << 20
 
@@ -36,7 +37,8 @@ def _find(job: JobFacts) -> Iterator[Finding]:
                 idle_ms,
                 "measured: the time for which slots idled while it was read",
                 "measured",
-                'df.write.parquet("path")  # once, and read that; or files without gzip, or with several of them',
+                f"{scan.variable or 'df'}.write.parquet({beside(scan)})  "
+                "# once, and read that; or files without gzip, or with several of them",
             )
 
 
