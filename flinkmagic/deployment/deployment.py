@@ -176,6 +176,11 @@ class Deployment(ABC):
         """Return a DataFrame of the user's session over the rows of a result."""
 
     @property
+    def group(self) -> str:
+        """The Spark job group of its stages; empty where it has none."""
+        return ""
+
+    @property
     def taken_up(self) -> TakenUp:
         """What exists already and does not run."""
         return NOTHING

@@ -116,13 +116,13 @@ class SparkDeployment(Deployment):
         """
         folder = self._checkpoint_dir
         try:
-            planned, name = self._planned, self._prefix.rstrip("-")
+            planned = self._planned
             assert planned is not None
             # Spark never forgets a pool: a part, of which there may be thousands, has that of the whole.
             origin = planned.origin
-            pool = None if origin.is_part else name
+            pool = None if origin.is_part else self.group
             self._properties = JobProperties(
-                self._sc, name, pool, is_callers=origin.is_line, session=self._spark._jsparkSession
+                self._sc, self.group, pool, is_callers=origin.is_line, session=self._spark._jsparkSession
             )
             self._submit(JobGraphStore(folder) if folder is not None else None, listed=not origin.is_part)
         except BaseException as error:  # nothing of it is at Spark, or not any more; no thread may remain
@@ -239,6 +239,10 @@ class SparkDeployment(Deployment):
             for sink, vertex in zip(self._sinks, self._vertices, strict=True)
             if vertex is not None and (self._is_finished(vertex) or vertex.index in self._drive.committed)
         ]
+
+    @property
+    def group(self) -> str:
+        return self._prefix.rstrip("-")
 
     @property
     def taken_up(self) -> TakenUp:

@@ -18,6 +18,7 @@ from typing import Any
 
 from flinkmagic.amounts import count
 from flinkmagic.deployment import TaskRecord
+from flinkmagic.deployment.stages.stage_place import PROPERTY, StagePlace
 from flinkmagic.deployment.watching.call_events import CallEvents
 from flinkmagic.errors.history import NoEventLogError
 from flinkmagic.graph.execution_state import ExecutionState
@@ -45,6 +46,8 @@ class LoggedStage:
     parents: tuple[int, ...] = ()
     rdds: tuple[int, ...] = ()
     """The ids of its RDDs: stages that share them all compute the same."""
+    place: StagePlace | None = None
+    """Where it stands in a run of flinkmagic's."""
     scopes: tuple[str, ...] = ()
     """What made its RDDs, the first one first: ``parallelize``, ``WholeStageCodegen (1)``, ``Exchange``."""
     caches: frozenset[tuple[str, int]] = frozenset()
@@ -64,6 +67,10 @@ class LoggedJob:
     execution: int | None
     """The SQL execution that it belongs to."""
     description: str
+    call: str
+    """Where it was called: what Spark's UI shows as details."""
+    place: StagePlace | None
+    """Of its last stage, in a run of flinkmagic's."""
     started_ms: float
     ended_ms: float | None = None
     error: str | None = None
@@ -305,13 +312,18 @@ class _Reader:
         execution = properties.get("spark.sql.execution.id")
         for info in event.get("Stage Infos") or ():
             self._note_stage(info)
-        number = int(event["Job ID"])
+        number, stages = int(event["Job ID"]), tuple(int(stage) for stage in event["Stage IDs"])
+        place = StagePlace.read(str(properties.get(PROPERTY) or ""))
+        if place is not None and stages:
+            self.stage(max(stages)).place = place
         described = properties.get("spark.job.description") or properties.get("callSite.short") or ""
         self.app.jobs[number] = LoggedJob(
             id=number,
-            stages=tuple(int(stage) for stage in event["Stage IDs"]),
+            stages=stages,
             execution=None if execution is None else int(execution),
             description=str(described),
+            call=str(properties.get("callSite.long") or ""),
+            place=place,
             started_ms=self._at(event["Submission Time"]),
         )
 

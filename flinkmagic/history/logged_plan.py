@@ -8,7 +8,7 @@ no operators.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,27 +116,30 @@ class LoggedPlan:
         return {**found, **self.facts.get(node.number, {})}
 
 
-def read_plan(info: Mapping[str, Any], measured: Sequence[AbstractSet[int]]) -> LoggedPlan:
-    """Read a plan.
+def read_plan(infos: Iterable[Mapping[str, Any]], measured: Sequence[AbstractSet[int]]) -> LoggedPlan:
+    """Read a plan, or several ones of one job.
 
     Parameters
     ----------
-    info : Mapping
-        Spark's ``sparkPlanInfo``.
+    infos : iterable of Mapping
+        Spark's ``sparkPlanInfo``, of each.
     measured : sequence of set of int
         For each stage the accumulators to which its tasks have added. They tell of a cache whether its plan ran with
         the stage that reads it, in a stage of its own, or not at all, because it was filled before.
     """
-    return _PlanReader(measured).read(info)
+    reader = _PlanReader(measured)
+    for info in infos:
+        reader.read(info)
+    return reader.plan
 
 
 class _PlanReader:
     def __init__(self, measured: Sequence[AbstractSet[int]]) -> None:
         self._measured = measured
-        self._plan = LoggedPlan([], {}, {})
+        self.plan = LoggedPlan([], {}, {})
         self._number = 0
 
-    def read(self, info: Mapping[str, Any]) -> LoggedPlan:
+    def read(self, info: Mapping[str, Any]) -> None:
         above = []
         while (_is_command(info) or _is_wrapper(info)) and len(info.get("children") or ()) == 1:
             above.append(info)
@@ -148,12 +151,11 @@ class _PlanReader:
             part.measured.update(number for _, number in _metrics(one))
         if commands:
             part.above = self._node(commands[-1], ())
-        return self._plan
 
     def _part(self, info: Mapping[str, Any], kind: str) -> PlanPart:
         part = PlanPart(root=_NOTHING, kind=kind)
         part.root = self._operator(info, part)
-        self._plan.parts.append(part)
+        self.plan.parts.append(part)
         return part
 
     def _operator(self, info: Mapping[str, Any], part: PlanPart) -> PlanNode:
@@ -181,7 +183,7 @@ class _PlanReader:
         node = self._node(info, tuple(below), tuple(subqueries))
         part.operators.append(node)
         part.names.add(node.name)
-        part.measured.update(number for _, number in self._plan.accumulators[node.number])
+        part.measured.update(number for _, number in self.plan.accumulators[node.number])
         if cuts:
             part.reads[node.number] = cuts
         if node.kind == REUSED_EXCHANGE:
@@ -234,11 +236,11 @@ class _PlanReader:
             children=children,
             subqueries=subqueries,
         )
-        self._plan.accumulators[node.number] = list(_metrics(info))
+        self.plan.accumulators[node.number] = list(_metrics(info))
         metadata = info.get("metadata") or {}
         if kind == FILE_SCAN and "Location" in metadata:
             found = _LOCATION.search(str(metadata["Location"]))
-            self._plan.facts[node.number] = {
+            self.plan.facts[node.number] = {
                 "paths": [path.strip() for path in found[1].split(",")] if found is not None else [],
                 "partitions": str(metadata.get("PartitionFilters") or "[]")[1:-1],
                 "partitionColumns": _partition_columns(node.text, str(metadata.get("ReadSchema") or "")),

@@ -1,4 +1,7 @@
-"""A job of an event log: an action or a write of a DataFrame, or a Spark job of an RDD, with its graph and facts."""
+"""A job of an event log, with its graph and facts.
+
+It is an action or a write of a DataFrame, a Spark job of an RDD, or a run of flinkmagic's.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,8 @@ _WRITTEN = re.compile(r"Command \S*?([^/\s]+)/?, (?:true|false), (\w+)")
 _CALL = re.compile(r"(\w+) at (.+\.py):(\d+)$")
 """The name of a stage, if its call came from Python: other names may be of files of Spark's own."""
 
+_NO_ROOT = -1
+"""In place of the number of an execution that the log does not have."""
 _MOST_OPERATORS = 5000
 """A plan with more is shown by its stages alone."""
 
@@ -62,19 +67,17 @@ class LoggedRun:
     name: str
     description: str
     executions: list[LoggedExecution]
-    """Its SQL execution, and those that this needs; none of a Spark job of RDDs."""
+    """Its SQL execution, and those that this needs; none of a Spark job of RDDs. Of a run those of its stages."""
     jobs: list[LoggedJob]
     """Its Spark jobs, oldest first."""
-
-    @property
-    def execution(self) -> LoggedExecution | None:
-        """Its SQL execution."""
-        return self.executions[0] if self.executions else None
+    is_run: bool = False
+    """Whether flinkmagic ran it, each stage as a Spark job of its own."""
 
     @property
     def started_ms(self) -> float:
         """When it began, milliseconds since the epoch."""
-        return min([job.started_ms for job in self.jobs] + ([self.execution.started_ms] if self.execution else []))
+        begun = [job.started_ms for job in self.jobs]
+        return min(begun + [execution.started_ms for execution in self.executions])
 
     @property
     def ended_ms(self) -> float:
@@ -83,7 +86,10 @@ class LoggedRun:
 
     @property
     def _ends(self) -> list[float | None]:
-        return [job.ended_ms for job in self.jobs] if self.execution is None else [self.execution.ended_ms]
+        of_jobs = [job.ended_ms for job in self.jobs]
+        if self.is_run:
+            return of_jobs + [one.ended_ms for one in self.executions]
+        return [self.executions[0].ended_ms] if self.executions else of_jobs
 
     @property
     def elapsed_ms(self) -> float:
@@ -111,7 +117,12 @@ class LoggedRun:
 
     @cached_property
     def _errors(self) -> list[str]:
-        told = [job.error for job in self.jobs] + [self.execution.error if self.execution else None]
+        if self.is_run:
+            # A stage that failed may have been submitted again.
+            last = {job.place and job.place.vertex: job for job in self.jobs}
+            told = [job.error for job in last.values()]
+        else:
+            told = [job.error for job in self.jobs] + [one.error for one in self.executions[:1]]
         return list(dict.fromkeys(error for error in told if error))
 
     @cached_property
@@ -132,10 +143,12 @@ class LoggedRun:
 
     @cached_property
     def _plan(self) -> LoggedPlan | None:
-        """Its plan; of those of all its executions the one of which its stages have measured the most."""
+        """Its plan; of those of all its executions the one of which its stages have measured the most. Of a run all."""
         measured = [stage.metrics.keys() for stage in self._stages]
+        if self.is_run:
+            return _plan_of(self.executions, measured)
         ran = frozenset().union(*measured)
-        plans = [plan for execution in self.executions if (plan := _plan_of(execution, measured)) is not None]
+        plans = [plan for execution in self.executions if (plan := _plan_of([execution], measured)) is not None]
         return max(plans, key=lambda plan: sum(len(ran & part.measured) for part in plan.parts), default=None)
 
     @cached_property
@@ -202,6 +215,8 @@ class LoggedRun:
         )
         slots = self.app.slots(self.started_ms, self.ended_ms) or max(1, facts.most_tasks)
         reads = {cache: number for cache in facts.caches if (number := self.app.reads_of_dropped(cache)) is not None}
+        if self.is_run:
+            reads = {}  # the rows that flinkmagic itself keeps are caches, too
         return replace(facts, slots=slots, slots_of_session=slots, reads_of_dropped_caches=reads)
 
     def findings(self) -> tuple[Finding, ...]:
@@ -238,24 +253,34 @@ class LoggedRun:
 def logged_runs(app: Application) -> list[LoggedRun]:
     """Return the jobs of an application of which a task has run, oldest first.
 
-    The Spark jobs of a SQL execution are one job; so are those of the executions that it needs.
+    The Spark jobs of a SQL execution are one job; so are those of the executions that it needs, and those of a run.
     """
     roots = {number: _root(app, execution) for number, execution in app.executions.items()}
     executions: dict[int, list[LoggedExecution]] = {}
     for number, execution in app.executions.items():
         executions.setdefault(roots[number], []).append(execution)
     of_execution: dict[int, list[LoggedJob]] = {}
+    of_run: dict[str, list[LoggedJob]] = {}
+    run_of = {roots[job.execution]: job.place.run for job in app.jobs.values() if job.place and job.execution in roots}
+    executions_of: dict[str, list[LoggedExecution]] = {}
+    for number, run in run_of.items():
+        executions_of.setdefault(run, []).extend(executions[number])
     alone: list[LoggedJob] = []
     for job in app.jobs.values():
-        if job.execution in app.executions:
-            of_execution.setdefault(roots[job.execution], []).append(job)
+        root = roots.get(job.execution, _NO_ROOT) if job.execution is not None else _NO_ROOT
+        if job.place is not None or root in run_of:
+            of_run.setdefault(job.place.run if job.place is not None else run_of[root], []).append(job)
+        elif root != _NO_ROOT:
+            of_execution.setdefault(root, []).append(job)
         else:
             alone.append(job)
     runs = []
+    for run, jobs in of_run.items():
+        own = executions_of.get(run, [])
+        runs.append(LoggedRun(app, f"run_{jobs[0].id}", _asked(jobs), own, jobs, is_run=True))
     for number, jobs in of_execution.items():
-        root = app.executions[number]
-        needed = [one for one in executions[number] if one is not root]
-        runs.append(LoggedRun(app, f"query_{number}", root.description, [root, *needed], jobs))
+        own = sorted(executions[number], key=lambda one: one.id != number)
+        runs.append(LoggedRun(app, f"query_{number}", own[0].description, own, jobs))
     for job in alone:
         stages = [app.stages[number].name for number in job.stages if number in app.stages]
         runs.append(LoggedRun(app, f"job_{job.id}", job.description or "".join(stages[-1:]), [], [job]))
@@ -263,13 +288,20 @@ def logged_runs(app: Application) -> list[LoggedRun]:
     return sorted(ran, key=lambda run: run.started_ms)
 
 
-def _plan_of(execution: LoggedExecution, measured: Sequence[AbstractSet[int]]) -> LoggedPlan | None:
-    """Return the plan of an execution; None if the log has none that can be read, or one of thousands of operators."""
+def _asked(jobs: list[LoggedJob]) -> str:
+    """Return what a run was asked for: the line of an action, whose last stage has it, or the name of its graph."""
+    last = jobs[-1]
+    is_action = last.place is not None and last.place.kind == "result" and last.call != last.description
+    return last.call if is_action else last.call.partition(": ")[0]
+
+
+def _plan_of(executions: Sequence[LoggedExecution], measured: Sequence[AbstractSet[int]]) -> LoggedPlan | None:
+    """Return the plan of executions; None if the log has none that can be read, or thousands of operators."""
     try:
-        event = execution.plan_event()
-        if event is None:
+        events = [event for one in executions if (event := one.plan_event()) is not None]
+        if not events:
             return None
-        plan = read_plan(event["sparkPlanInfo"], measured)
+        plan = read_plan([event["sparkPlanInfo"] for event in events], measured)
     except WRONG:
         return None
     return plan if len(plan.accumulators) <= _MOST_OPERATORS else None
@@ -283,19 +315,22 @@ def _root(app: Application, execution: LoggedExecution) -> int:
 def _transformations(vertices: list[LoggedVertex]) -> list[Transformation]:
     """Return the last operator of each vertex."""
     read = {id(producer) for vertex in vertices for producer, _, _ in vertex.reads}
-    # By the vertex what its last operator makes, on its way to those that read it.
-    passed_on: dict[int, Transformation] = {}
+    last: dict[int, Transformation] = {}
     tails = []
     for vertex in vertices:
         tasks = max(1, len({task.subtask for task in vertex.tasks}))
         made: dict[int, Transformation] = {}
         for node in vertex.operators:
             inputs = [made[child.number] for child in node.children if child.number in made]
-            inputs += [passed_on[id(producer)] for producer, _, reader in vertex.reads if reader == node.number]
+            inputs += [
+                PartitionTransformation(last[id(producer)], partitioner, StreamExchangeMode.BATCH)
+                for producer, partitioner, reader in vertex.reads
+                if reader == node.number
+            ]
             made[node.number] = tail = _operator(node, inputs, tasks)
         if id(vertex) not in read:
             tail = _sink(tail, vertex.above, tasks)
-        passed_on[id(vertex)] = PartitionTransformation(tail, vertex.partitioner, StreamExchangeMode.BATCH)
+        last[id(vertex)] = tail
         tails.append(tail)
     return tails
 

@@ -7,8 +7,11 @@
 3. Of several vertices for one part the last one has it. One that it reads ran the part before a shuffle that is no
    operator of the plan (``TakeOrderedAndProject``); any other has helped, such as the sampling before a sort.
 4. A stage that fits no part (of an RDD; of a plan that the log does not have) has what made its RDDs for operators.
-5. An edge is where a stage names its parents, and where a part reads another one by a broadcast or a subquery. It leads
-   from what began earlier to what began later.
+5. A stage of a run of flinkmagic's says which vertex of the run it is, and what it reads (`StagePlace`). Stages of one
+   vertex are one; a stage that only prepares one has helped. If the log does not have what it ran, then it has the
+   operators in its name.
+6. Any other edge is where a stage names its parents, and where a part reads another one by a broadcast or a subquery.
+7. An edge leads from what began earlier to what began later.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flinkmagic.deployment import TaskRecord
+from flinkmagic.deployment.stages.stage_place import HELPER, StagePlace
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.history.event_log import LoggedStage
 from flinkmagic.history.logged_plan import LoggedPlan, PlanPart, plan_id
@@ -30,6 +34,12 @@ _PARTITIONERS = (
     ("Exchange RoundRobinPartitioning", PartitionerKind.REBALANCE),
 )
 """How the texts of exchanges begin."""
+_TOLD = {kind.name: kind for _, kind in _PARTITIONERS} | {
+    "BROADCAST": PartitionerKind.BROADCAST,
+    # As of a cache (`LoggedVertex.partitioner`): the tasks of the two may differ in number.
+    "FORWARD": PartitionerKind.RESCALE,
+}
+"""By its name in a `StagePlace`."""
 
 
 @dataclass(eq=False)
@@ -42,6 +52,8 @@ class LoggedVertex:
     """Whether it ran only what is before a shuffle that is no operator of the plan."""
     operators: list[PlanNode] = field(default_factory=list)
     """Inputs first."""
+    inputs: list[tuple[LoggedVertex, PartitionerKind]] | None = None
+    """What it reads, and how, as it says itself; None if it does not."""
     reads: list[tuple[LoggedVertex, PartitionerKind, int]] = field(default_factory=list)
     """What it reads, how, and the number of the operator that does."""
 
@@ -60,8 +72,15 @@ class LoggedVertex:
         return min(task.start_ms for task in self.tasks)
 
     @property
+    def place(self) -> StagePlace | None:
+        """Where it stands in a run of flinkmagic's."""
+        return next((stage.place for stage in reversed(self.stages) if stage.place is not None), None)
+
+    @property
     def kind(self) -> str:
         """What it leaves (see `PlanPart`); empty if that is not known."""
+        if self.place is not None:
+            return self.place.kind
         if self.is_before_shuffle:
             return "shuffle"
         return self.part.kind if self.part is not None else ""
@@ -86,10 +105,14 @@ class LoggedVertex:
 
 def vertices_of(stages: list[LoggedStage], plan: LoggedPlan | None) -> tuple[list[LoggedVertex], list[LoggedVertex]]:
     """Return the vertices of a job, those that began earlier first, and those that have only helped."""
-    groups: dict[tuple[int, ...], LoggedVertex] = {}
+    placed = {
+        stage.rdds: stage.place.vertex for stage in stages if stage.place is not None and stage.place.kind != HELPER
+    }
+    groups: dict[tuple[int, ...] | str, LoggedVertex] = {}
     of_stage: dict[int, LoggedVertex] = {}
     for stage in stages:
-        vertex = groups.setdefault(stage.rdds or (-1 - stage.id,), LoggedVertex([]))
+        key = placed.get(stage.rdds) or stage.rdds or (-1 - stage.id,)
+        vertex = groups.setdefault(key, LoggedVertex([]))
         vertex.stages.append(stage)
         of_stage[stage.id] = vertex
     ran = sorted((one for one in groups.values() if one.tasks), key=lambda one: (one.began_ms, one.stages[0].id))
@@ -97,11 +120,18 @@ def vertices_of(stages: list[LoggedStage], plan: LoggedPlan | None) -> tuple[lis
         id(one): [of_stage[parent] for stage in one.stages for parent in stage.parents if parent in of_stage]
         for one in ran
     }
-    helpers = [] if plan is None else _assign(ran, plan, parents)
+    helpers = [one for one in ran if one.kind == HELPER]
     vertices = [one for one in ran if one not in helpers]
+    if plan is not None:
+        helpers += _assign(vertices, plan, parents)
+        vertices = [one for one in vertices if one not in helpers]
     for vertex in vertices:
+        place = vertex.place
+        if place is not None:
+            read = [(groups[producer], how) for producer, how in place.inputs if producer in groups]
+            vertex.inputs = [(one, _TOLD.get(how, PartitionerKind.CUSTOM)) for one, how in read]
         if not vertex.operators:
-            vertex.operators = _chain(list(dict.fromkeys(scope for one in vertex.stages for scope in one.scopes)))
+            vertex.operators = _chain(_names(vertex))
     _connect(vertices, parents, _exchanges(plan))
     return vertices, helpers
 
@@ -126,7 +156,7 @@ def _assign(ran: list[LoggedVertex], plan: LoggedPlan, parents: Mapping[int, lis
         part = plan.parts[number]
         *others, last = found
         before = next((one for one in others if one in parents[id(last)]), None)
-        helpers += [one for one in others if one is not before]
+        helpers += [one for one in others if one is not before and one.place is None]
         last.operators = part.operators
         if before is not None:
             shuffles = _hidden_shuffle(part)
@@ -157,6 +187,16 @@ def _below(operator: PlanNode) -> set[int]:
 def _local(node: PlanNode) -> PlanNode:
     """Return what an operator with a shuffle of its own does before that."""
     return PlanNode(-node.number, node.kind, node.class_name, f"{node.name} (local)", node.text, (), node.children, ())
+
+
+def _names(vertex: LoggedVertex) -> list[str]:
+    """Return what the operators of a vertex are called of which the log has no plan."""
+    if vertex.place is None:
+        return list(dict.fromkeys(scope for one in vertex.stages for scope in one.scopes))
+    _, _, name = vertex.stages[-1].name.partition(": ")
+    # What is in brackets are the inputs of an operator that has several.
+    names = [name] if "[" in name else name.split(" -> ")
+    return [one.removeprefix("Source: ") for one in names]
 
 
 def _chain(scopes: list[str]) -> list[PlanNode]:
@@ -190,10 +230,13 @@ def _connect(
                 if producer is not None and number in own:
                     found[id(producer)] = producer, number
         reader = _reader(vertex)
-        for producer in parents[id(vertex)]:
+        how = {id(producer): partitioner for producer, partitioner in vertex.inputs or ()}
+        for producer in parents[id(vertex)] if vertex.inputs is None else (producer for producer, _ in vertex.inputs):
             found.setdefault(id(producer), (producer, reader))
         vertex.reads = [
-            (producer, producer.partitioner, number) for key, (producer, number) in found.items() if key in earlier
+            (producer, how.get(key, producer.partitioner), number)
+            for key, (producer, number) in found.items()
+            if key in earlier and (vertex.inputs is None or key in how)
         ]
         earlier.add(id(vertex))
 

@@ -158,6 +158,11 @@ class Job:
         """End all of this job's Spark work, and nothing else of the session's; return immediately."""
         self._deployment.cancel()
 
+    @property
+    def group(self) -> str:
+        """The Spark job group of its stages; empty where it has none."""
+        return self._deployment.group
+
     def tasks(self) -> list[TaskRecord]:
         """Return one record for each attempt of each task, in the order in which Spark launched them."""
         return self._deployment.tasks()

@@ -30,6 +30,7 @@ import flinkmagic
 from flinkmagic.deployment import SparkDeployment
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.spark_jobs import JobProperties
+from flinkmagic.deployment.stages.stage_place import StagePlace
 from flinkmagic.deployment.stages.stage_runner import StageRun, StageRunner
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
@@ -77,7 +78,8 @@ def unwatched(spark: SparkSession, job: PlannedJob) -> None:
     for vertex in graph.job_vertices:
         handle = vertex.job_vertex.operator_factory
         assert isinstance(handle, StageHandle)
-        runner.run(StageRun(runner, handle, f"unwatched-{vertex.index}", "tasks", None, lambda *_: None))
+        place = StagePlace.of("unwatched", vertex.job_vertex, handle.kind)
+        runner.run(StageRun(runner, handle, f"unwatched-{vertex.index}", "tasks", place, None, lambda *_: None))
     kept.release()
 
 

@@ -124,9 +124,9 @@ def _edge(upstream, name):
 class FakeStage:
     """Takes the place of `StageRun`."""
 
-    def __init__(self, handle, tag, description, earlier, on_outcome):
+    def __init__(self, handle, tag, description, place, earlier, on_outcome):
         self.handle, self.tag, self.description, self.on_outcome = handle, tag, description, on_outcome
-        self.earlier = earlier
+        self.place, self.earlier = place, earlier
         self.started = self.waits = self.is_cancelled = self.over = False
         self.cancels = 0
         self.waiting_for = ""

@@ -127,8 +127,8 @@ def test_a_fair_session_gets_a_pool_unless_the_user_chose_one(spark, deploy, mon
     seen = []
     enter = spark_jobs.JobProperties.enter
 
-    def watch(self, tag, description, jsession):
-        enter(self, tag, description, jsession)
+    def watch(self, *stage):
+        enter(self, *stage)
         seen.append((sc.getLocalProperty("spark.scheduler.pool"), threading.current_thread().name))
 
     monkeypatch.setattr(spark_jobs.JobProperties, "enter", watch)

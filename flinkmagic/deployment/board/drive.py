@@ -40,6 +40,7 @@ from flinkmagic.deployment.board.messages import (
 )
 from flinkmagic.deployment.board.rules import NO_TASK, StageBoard
 from flinkmagic.deployment.failures import short_reason, vertex_failed
+from flinkmagic.deployment.stages.stage_place import StagePlace
 from flinkmagic.deployment.stages.stage_runner import EARLY, OnOutcome, StageOutcome, StageRun
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun
@@ -92,8 +93,8 @@ LONGEST_SILENCE_MS = 60_000.0
 MOST_TOLD = 200_000
 """How many events are kept of a job: all of one with some 20,000 tasks."""
 
-MakeStage = Callable[[StageHandle, str, str, EarlierRun | None, OnOutcome], StageRun]
-"""Makes, without starting it, the run of a handle under a tag with a description."""
+MakeStage = Callable[[StageHandle, str, str, StagePlace, EarlierRun | None, OnOutcome], StageRun]
+"""Makes, without starting it, the run of a handle under a tag with a description, at a place."""
 
 
 class Told(NamedTuple):
@@ -539,9 +540,9 @@ class StageDrive(BoardDrive):
         assert self._make_stage is not None
         (job_vertex, handle), tag = self.state.members.stage_of(instruction.index), instruction.tag
         self.committed.discard(instruction.index)
-        stage = self._make_stage(
-            handle, tag, f"{self._job_name}: {job_vertex.name}", instruction.earlier, self._outcome
-        )
+        description = f"{self._job_name}: {job_vertex.name}"
+        place = StagePlace.of(self.state.prefix.rstrip("-"), job_vertex.job_vertex, handle.kind)
+        stage = self._make_stage(handle, tag, description, place, instruction.earlier, self._outcome)
         self._stages[tag] = stage
         ahead = list(instruction.after)
         turn = partial(self._monitor.await_submission, ahead, LONGEST_TURN_MS) if ahead else None

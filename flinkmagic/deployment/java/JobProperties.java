@@ -19,8 +19,9 @@ public class JobProperties {
     private static final String GROUP = "spark.jobGroup.id";
     private static final String DESCRIPTION = "spark.job.description";
     private static final String TAGS = "spark.job.tags";
+    private static final String PLACE = "flinkmagic.stage";
     private static final String[] NOT_INHERITED = {
-        "spark.sql.execution.", "callSite.", GROUP, DESCRIPTION, "spark.job.interruptOnCancel"
+        "spark.sql.execution.", "callSite.", GROUP, DESCRIPTION, PLACE, "spark.job.interruptOnCancel"
     };
 
     private final IdentityHashMap<SparkSession, Properties> bySession = new IdentityHashMap<SparkSession, Properties>();
@@ -72,10 +73,17 @@ public class JobProperties {
         return own == null || own.isEmpty() ? tags : own + "," + tags;
     }
 
-    /** Sets the calling thread's properties, and its active session. */
-    public void enter(String tag, String description, SparkSession session) throws Exception {
+    /**
+     * Sets the calling thread's properties, and its active session.
+     *
+     * @param place of the stage in its run; empty for a job that is none of its stages
+     */
+    public void enter(String tag, String description, String place, SparkSession session) throws Exception {
         Properties properties = (Properties) in(session).clone();
         properties.setProperty(TAGS, withOwn(tag));
+        if (!place.isEmpty()) {
+            properties.setProperty(PLACE, place);
+        }
         if (base.getProperty(DESCRIPTION) == null) {
             properties.setProperty(DESCRIPTION, description);
         }

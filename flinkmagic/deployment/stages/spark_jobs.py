@@ -69,13 +69,18 @@ class JobProperties:
         if session is not None:
             self._properties.tagAs(session)
 
-    def enter(self, tag: str, description: str, jsession: JavaObject | None) -> None:
+    def enter(self, tag: str, description: str, place: str, jsession: JavaObject | None) -> None:
         """Put this thread's jobs under `tag`, with the SQL configuration of a session.
 
         What `SQLExecution.withSQLConfPropagated` does for a block is done for the thread: tasks read the session's
         configuration (time zone, ANSI mode, ...) from local properties.
+
+        Parameters
+        ----------
+        place : str
+            The stage's (`StagePlace`); empty for jobs that are none of its run's stages.
         """
-        self._properties.enter(tag, description, jsession)
+        self._properties.enter(tag, description, place, jsession)
 
 
 def cancel_jobs(sc: SparkContext, tag: str) -> None:

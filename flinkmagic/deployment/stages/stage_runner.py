@@ -12,7 +12,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -23,6 +23,7 @@ from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch, end_python_workers
 from flinkmagic.deployment.stages.session_queries import run_as_query, session_query
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
+from flinkmagic.deployment.stages.stage_place import HELPER, StagePlace
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.jvm.contexts import jvm_context
@@ -129,8 +130,12 @@ class StageRunner:
         handle, tag, earlier = stage.handle, stage.tag, stage.earlier
         session = handle.session or self.jsession
         if any(one.calls_python for one in (handle, *handle.upstream)):
-            self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, session))
-        self.properties.enter(tag + EARLY if handle.starts_jobs_early else tag, stage.description, session)
+            self._watch.start(self.sc, lambda tag, description: self.properties.enter(tag, description, "", session))
+        if handle.starts_jobs_early:
+            helper = str(replace(stage.place, kind=HELPER))
+            self.properties.enter(tag + EARLY, stage.description, helper, session)
+        else:
+            self.properties.enter(tag, stage.description, str(stage.place), session)
         if earlier is not None:
             if handle.upstream or self.kept.stored_partitions(handle) > len(earlier.counted):
                 self.kept.forget(handle)
@@ -145,7 +150,7 @@ class StageRunner:
         if metrics:
             self._count_rows(tag, metrics)
         if handle.starts_jobs_early:
-            self.properties.enter(tag, stage.description, session)
+            self.properties.enter(tag, stage.description, str(stage.place), session)
         if earlier is not None and handle.is_committed:
             prepare_write_retry(self.sc, made, handle.name, earlier)
 
@@ -241,6 +246,8 @@ class StageRun:
         The tag under which its Spark jobs are submitted; no other submission has it.
     description : str
         What Spark's UI shows for its jobs.
+    place : StagePlace
+        Where it stands in its run.
     earlier : EarlierRun, optional
         How far the vertex came when it was submitted before; None if it was not.
     on_outcome : callable
@@ -253,10 +260,11 @@ class StageRun:
         handle: StageHandle,
         tag: str,
         description: str,
+        place: StagePlace,
         earlier: EarlierRun | None,
         on_outcome: OnOutcome,
     ) -> None:
-        self.handle, self.tag, self.description, self.earlier = handle, tag, description, earlier
+        self.handle, self.tag, self.description, self.place, self.earlier = handle, tag, description, place, earlier
         self._runner = runner
         self._on_outcome = on_outcome
         self.waiting_for = ""

@@ -31,6 +31,7 @@ from flinkmagic.capturing.program import LineQuery
 from flinkmagic.capturing.writes.sparks_errors import SPARKS_ERRORS, is_cancelled, withheld_log
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
+from flinkmagic.deployment.stages.stage_place import PROPERTY, StagePlace
 from flinkmagic.deployment.watching.call_work import CallWork
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import (
@@ -63,7 +64,6 @@ from flinkmagic.session.line_as_job import Line, carry_out
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
@@ -272,7 +272,7 @@ class SessionActions:
         """Run the last stage of a query, after its job if there are others, and return what the action returns."""
         try:
             query = _finished(call, graph)
-            with self._watched(call) as work, _stack_of(call, graph.spark.sparkContext):
+            with self._watched(call) as work, _last_stage_of(call, graph):
                 answer = _kind_of(call).answer(call, query)
             remarks: list[str] = []
             with _noting(call):
@@ -427,14 +427,22 @@ def _finished(call: ActionCall, graph: ActionGraph) -> FinishedQuery:
 
 
 @contextmanager
-def _stack_of(call: ActionCall, sc: SparkContext) -> Iterator[None]:
-    """Make Spark keep the user's line with the last stage and its query, instead of the JVM's stack up to py4j."""
+def _last_stage_of(call: ActionCall, graph: ActionGraph) -> Iterator[None]:
+    """Make Spark keep the user's line with the last stage and its query, instead of the JVM's stack up to py4j.
+
+    It also keeps the stage's place in the run of the others.
+    """
+    sc = graph.spark.sparkContext
     before = sc.getLocalProperty(_LONG_CALL_SITE)
     sc.setLocalProperty(_LONG_CALL_SITE, f"{call.text} ({call.location})")
+    if graph.jobs:
+        sc.setLocalProperty(PROPERTY, str(StagePlace.of(graph.jobs[-1].group, graph.last_vertex, "result")))
     try:
         yield
     finally:
         sc.setLocalProperty(_LONG_CALL_SITE, before)  # type: ignore[arg-type] # None removes it
+        if graph.jobs:
+            sc.setLocalProperty(PROPERTY, None)  # type: ignore[arg-type]
 
 
 def _line(call: ActionCall) -> Line:

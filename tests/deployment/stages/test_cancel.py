@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from flinkmagic.capturing.capture import capture
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch
+from flinkmagic.deployment.stages.stage_place import StagePlace
 from flinkmagic.deployment.stages.stage_runner import StageRun
 from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.errors.usage import JobRunningError
@@ -259,7 +260,8 @@ def test_a_stage_whose_session_is_stopped_meanwhile_has_an_outcome():
 
     outcomes, threads = [], StageThreads()
     runner = SimpleNamespace(run=run, sc=SimpleNamespace(_jsc=None))
-    stage = StageRun(runner, map_handle("Map", 1), "tag", "Map", None, lambda _, outcome: outcomes.append(outcome))
+    place = StagePlace("run", "0123abcd", "shuffle", ())
+    stage = StageRun(runner, map_handle("Map", 1), "tag", "Map", place, None, lambda _, one: outcomes.append(one))
     stage.start(threads)
     assert stage.join(30)
     threads.close()

@@ -19,7 +19,7 @@ def test_tasks_see_sparks_part_of_the_sessions_configuration_and_the_users_prope
         sc.setLocalProperty("users.own", "kept")
         sc.setLocalProperty("spark.users.own", "kept, too")
         sc.setLocalProperty(DESCRIPTION, "the user's")
-        JobProperties(sc, "group", "pool").enter("tag", "a stage", clone)
+        JobProperties(sc, "group", "pool").enter("tag", "a stage", "", clone)
         seen.update({name: sc.getLocalProperty(name) for name in names})
 
     thread = threading.Thread(target=run)
@@ -40,7 +40,7 @@ def test_the_users_tags_and_pool_stay_and_what_names_his_work_does_not(spark):
         sc.setLocalProperty("callSite.short", "the user's line")
         properties = JobProperties(sc, "group", "pool")
         for tag in ("first", "second"):
-            properties.enter(tag, "a stage", None)
+            properties.enter(tag, "a stage", "", None)
             seen.append([sc.getLocalProperty(name) for name in names])
 
     thread = threading.Thread(target=run)
@@ -52,6 +52,25 @@ def test_the_users_tags_and_pool_stay_and_what_names_his_work_does_not(spark):
     ]
 
 
+def test_a_stage_tells_its_place_which_no_other_job_inherits(spark):
+    sc = spark.sparkContext
+    seen = []
+
+    def run():
+        properties = JobProperties(sc, "group", "pool")
+        for place in ("run 01234567 write", ""):
+            properties.enter("tag", "a stage", place, None)
+            seen.append(sc.getLocalProperty("flinkmagic.stage"))
+        sc.setLocalProperty("flinkmagic.stage", "of an action around it")
+        JobProperties(sc, "group", "pool").enter("tag", "a stage", "", None)
+        seen.append(sc.getLocalProperty("flinkmagic.stage"))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    assert seen == ["run 01234567 write", None, None]
+
+
 def test_what_interrupts_the_users_queries_reaches_the_jobs(spark):
     sc, session = spark.sparkContext, spark._jsparkSession
     if not hasattr(spark, "interruptAll") or sc.version < "4":
@@ -61,7 +80,7 @@ def test_what_interrupts_the_users_queries_reaches_the_jobs(spark):
     def run():
         spark.addTag("users")
         sc.addJobTag("jobs")
-        JobProperties(sc, "group", "pool", session=session).enter("tag", "a stage", None)
+        JobProperties(sc, "group", "pool", session=session).enter("tag", "a stage", "", None)
         seen.extend(sc.getLocalProperty(TAGS).split(","))
 
     thread = threading.Thread(target=run)
@@ -78,7 +97,7 @@ def test_a_stage_makes_its_session_the_active_one(spark):
     seen = []
 
     def run():
-        JobProperties(spark.sparkContext, "group", "pool").enter("tag", "a stage", clone)
+        JobProperties(spark.sparkContext, "group", "pool").enter("tag", "a stage", "", clone)
         active = spark._jvm.org.apache.spark.sql.SparkSession.getActiveSession()
         seen.append(active.get().equals(clone))
 

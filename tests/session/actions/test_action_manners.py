@@ -33,6 +33,7 @@ NAMES = (
     "spark.job.tags",
     "spark.scheduler.pool",
     "callSite.long",
+    "flinkmagic.stage",
     "users.own",
 )
 
