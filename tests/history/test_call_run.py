@@ -40,9 +40,9 @@ def test_it_takes_as_long_as_the_call(spark, monkeypatch) -> None:
     assert path is not None
     assert path.elapsed_s == pytest.approx(run.elapsed_ms / 1000)
     # Spark's own execution is over before Python has its rows.
-    assert run.execution is not None
-    assert run.execution.ended_ms is not None
-    assert run.ended_ms >= run.execution.ended_ms
+    (execution,) = run.executions
+    assert execution.ended_ms is not None
+    assert run.ended_ms >= execution.ended_ms
 
 
 def test_it_tells_what_lost_time_and_what_its_operators_measured(spark, monkeypatch) -> None:

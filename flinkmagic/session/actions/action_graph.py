@@ -60,7 +60,7 @@ class LineGraph(CompiledGraph):
         self.unused: dict[str, str] = dict(unused)
         """By the name of a DataFrame, why the rows that were kept of it are not used."""
         self.first_kept: set[str] = set()
-        """The names of the DataFrames that an earlier line has computed, and that this one is the first to keep."""
+        """The names of the DataFrames that an earlier line has computed in full, and this one is the first to keep."""
         # A write's clones are its own, as only they know of the user's query listeners. A line starts no query of a
         # stream, whatever mode is set for cells.
         super().__init__(program, name, replace(options, mode=BATCH), origin)
