@@ -169,7 +169,8 @@ def reported(call: CallEvents) -> Application:
         known = task if has_output else task._replace(rows_out=None, bytes_out=task.result_bytes)
         reader.stage(task.stage).tasks.append(known)
     app = reader.app
-    app.started_ms, app.last_ms, app.is_over = call.began_ms, call.ended_ms, True
+    app.started_ms, app.last_ms = call.began_ms, call.ended_ms
+    app.is_whole = False  # what other calls did is not in it
     app.cores = [(call.began_ms, call.slots)]
     return app
 

@@ -59,3 +59,16 @@ def test_it_tells_what_lost_time_and_what_its_operators_measured(spark, monkeypa
     words = dict(fact for facts in measured.operators.values() for fact in facts)
     assert words["number of output rows"] == "20,000"
     assert "data sent to Python workers" in words
+
+
+def test_a_cache_that_it_fills_may_be_read_by_later_calls(spark, monkeypatch) -> None:
+    for threshold in ("NOTABLE_S", "NOTABLE_SHARE"):
+        monkeypatch.setattr(findings, threshold, 0.0)
+    rows = spark.range(0, 1000, 1, 2).selectExpr("id * 2 AS x").cache()
+    try:
+        run = ran(spark, monkeypatch, rows.collect)
+        assert "InMemoryTableScan" in [one.operator for vertex in run.facts.vertices for one in vertex.operators]
+        assert run.facts.reads_of_dropped_caches == {}
+        assert "unread-cache" not in [one.rule for one in run.findings()]
+    finally:
+        rows.unpersist()

@@ -9,7 +9,6 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.zip.DeflaterOutputStream;
@@ -36,7 +35,6 @@ import scala.collection.JavaConverters;
  * short call costs next to nothing.
  */
 public class CallEvents extends SparkListener {
-    private static final String TAGS = "spark.job.tags";
     /** Of more calls only the newest are kept: those of a user's threads run simultaneously. */
     private static final int MOST_CALLS = 16;
     /** What a call with more tasks did is not kept. */
@@ -94,7 +92,7 @@ public class CallEvents extends SparkListener {
 
     @Override
     public synchronized void onJobStart(SparkListenerJobStart event) {
-        String tag = tagOf(event.properties());
+        String tag = TaskMonitor.tagOf(event.properties(), prefix);
         if (tag == null) {
             return;
         }
@@ -206,19 +204,6 @@ public class CallEvents extends SparkListener {
                 found.remove();
             }
         }
-    }
-
-    private String tagOf(Properties properties) {
-        String all = properties == null ? null : properties.getProperty(TAGS);
-        if (all == null) {
-            return null;
-        }
-        for (String tag : all.split(",")) {
-            if (tag.startsWith(prefix)) {
-                return tag;
-            }
-        }
-        return null;
     }
 
     /** What was reported of one call. */

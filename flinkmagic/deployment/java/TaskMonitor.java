@@ -142,7 +142,7 @@ public class TaskMonitor extends SparkListener {
 
     @Override
     public void onJobStart(SparkListenerJobStart event) {
-        String tag = tagOf(event.properties());
+        String tag = tagOf(event.properties(), prefix);
         if (tag == null) {
             return;
         }
@@ -171,7 +171,7 @@ public class TaskMonitor extends SparkListener {
 
     @Override
     public void onStageSubmitted(SparkListenerStageSubmitted event) {
-        String tag = tagOf(event.properties());
+        String tag = tagOf(event.properties(), prefix);
         if (tag != null && rowMetrics.containsKey(tag) && readsPersisted(event.stageInfo())) {
             metricsOfStages.put(Integer.valueOf(event.stageInfo().stageId()), rowMetrics.get(tag));
         }
@@ -279,7 +279,8 @@ public class TaskMonitor extends SparkListener {
         line.append(metrics.peakExecutionMemory());
     }
 
-    private String tagOf(Properties properties) {
+    /** The first of a job's tags that begins with a prefix; null if none does. */
+    public static String tagOf(Properties properties, String prefix) {
         String all = properties == null ? null : properties.getProperty(TAGS);
         if (all == null) {
             return null;

@@ -21,7 +21,7 @@ from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.stages.spark_jobs import cancel_jobs
 from flinkmagic.deployment.watching.call_events import PREFIX, CallEvents, listen, take
-from flinkmagic.errors.base import InvariantViolatedError
+from flinkmagic.errors.base import FlinkMagicError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -75,9 +75,10 @@ class CallWork:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Put the jobs of this thread under the call's tag, beside the tags of the user's."""
+        with self._for_findings_alone():
+            listen(self._sc)
         before = self._sc.getLocalProperty(_TAGS)
         self._sc.setLocalProperty(_TAGS, f"{before},{self._tag}" if before else self._tag)
-        listen(self._sc)
         began = time.time()
         try:
             yield
@@ -124,12 +125,16 @@ class CallWork:
                 return
 
     def _record(self, began: float, ended: float) -> None:
-        """Keep what Spark has reported. The call stands, whatever fails here: only findings lack it."""
-        if ended - began < RECORDED_S:
-            return
+        if ended - began >= RECORDED_S:
+            with self._for_findings_alone():
+                self.events = take(self._sc, self._tag, 1000 * began, 1000 * ended)
+
+    @contextmanager
+    def _for_findings_alone(self) -> Iterator[None]:
+        """Let the call stand, whatever fails here: only findings lack what Spark reports of it."""
         try:
-            self.events = take(self._sc, self._tag, 1000 * began, 1000 * ended)
-        except (Py4JError, OSError, AttributeError, InvariantViolatedError, ValueError, zlib.error) as error:
+            yield
+        except (Py4JError, OSError, AttributeError, FlinkMagicError, ValueError, zlib.error) as error:
             if not self._is_gone():
                 _LOG.warning("What Spark did for a call could not be read, so findings do without it: %s", error)
 

@@ -9,6 +9,7 @@ import pytest
 
 from flinkmagic.deployment.watching import call_work
 from flinkmagic.deployment.watching.call_work import CallWork
+from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.graph.execution_state import ExecutionState
 
 
@@ -84,3 +85,14 @@ def test_nothing_is_asked_of_a_short_call_and_nothing_known_of_one_without_tasks
     assert worked(spark, lambda: spark.createDataFrame([(1,)], "a int").schema).events is None
     monkeypatch.setattr(call_work, "RECORDED_S", 60.0)
     assert worked(spark, spark.range(3).collect).events is None
+
+
+def test_a_call_stands_if_spark_cannot_be_listened_to(spark, monkeypatch, caplog) -> None:
+    def refuse(*_):
+        raise DriverClassesRefusedError("CallEvents", "no")
+
+    monkeypatch.setattr(call_work, "listen", refuse)
+    before = spark.sparkContext.getLocalProperty("spark.job.tags")
+    worked(spark, spark.range(3).collect)
+    assert "findings do without it" in caplog.text
+    assert spark.sparkContext.getLocalProperty("spark.job.tags") == before
