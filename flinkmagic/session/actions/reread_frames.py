@@ -242,9 +242,8 @@ class RereadFrames:
             former = [self._keys[df] for df in boundary.dataframes if df in self._keys]
             self._keys.update((df, key) for df in boundary.dataframes)
             are_new = all(self._kept.get(df) is None for df in boundary.dataframes)
-            if are_new and any(
-                df in self._rows for df in boundary.dataframes
-            ):  # all its rows were computed, and counted
+            was_counted = any(df in self._rows for df in boundary.dataframes)  # when all of its rows were computed
+            if are_new and was_counted:
                 graph.first_kept.add(boundary.name)
             if boundary.multiplies:
                 self._multiplied.update(boundary.dataframes)
