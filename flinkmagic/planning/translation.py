@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from flinkmagic.capturing.lineage import Selected
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
@@ -51,8 +51,6 @@ from flinkmagic.planning.plan_reader import (
 )
 from flinkmagic.planning.sql_words import source_name
 from flinkmagic.planning.stage_handles import StageHandle
-
-_Made = TypeVar("_Made")
 
 _PARTITIONERS = {
     "SinglePartition$": PartitionerKind.GLOBAL,
