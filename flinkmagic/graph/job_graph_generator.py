@@ -52,14 +52,7 @@ _RESULT_OF_GLOBAL_MODE = {
 
 
 def create_job_graph(stream_graph: StreamGraph, job_id: str | None = None) -> JobGraph:
-    """Compile a StreamGraph into a JobGraph.
-
-    Parameters
-    ----------
-    stream_graph : StreamGraph
-        What to compile.
-    job_id : str, optional
-        32 hexadecimal digits; random if not given.
+    """Compile a StreamGraph into a JobGraph; its id, 32 hexadecimal digits, is random if none is given.
 
     Raises
     ------

@@ -61,13 +61,7 @@ Ids = list[int]
 
 
 class StreamGraphGenerator:
-    """Walks transformations from the registered operators upstream and adds nodes and edges.
-
-    Parameters
-    ----------
-    environment : StreamExecutionEnvironment
-        With the registered operators.
-    """
+    """Walks transformations from the registered operators upstream and adds nodes and edges."""
 
     def __init__(self, environment: StreamExecutionEnvironment) -> None:
         self._environment = environment

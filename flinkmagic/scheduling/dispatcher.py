@@ -66,8 +66,6 @@ class Dispatcher:
 
         Parameters
         ----------
-        factory : JobMasterServiceFactory
-            The job, and who makes its master.
         store : JobGraphStore, optional
             Where it is kept, and led by the lock of its file; by default it ends with the process.
         listed : bool
