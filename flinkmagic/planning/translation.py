@@ -114,11 +114,9 @@ class Handles(Protocol):
 
     def of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle | None:
         """Return the handle of the stage below an exchange or a subquery."""
-        ...
 
     def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle | None:
         """Return the handle of the part of an operator that is before its own shuffle."""
-        ...
 
 
 class Translator:

@@ -30,17 +30,14 @@ class JobMasterServiceFactory(Protocol):
     @property
     def execution_graph(self) -> ExecutionGraph:
         """The job."""
-        ...
 
     @property
     def main_thread(self) -> ComponentMainThreadExecutor:
         """The thread of its master."""
-        ...
 
     @property
     def event_log(self) -> JobEventLog:
         """The log of its events."""
-        ...
 
     def create_job_master_service(
         self,
@@ -62,7 +59,6 @@ class JobMasterServiceFactory(Protocol):
         on_over : callable
             Must be called once, in a turn of its own, with the last snapshot of the job, when it is over here.
         """
-        ...
 
 
 class JobMasterServiceProcess(JobListener):

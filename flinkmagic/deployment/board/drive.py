@@ -109,17 +109,14 @@ class Board(Protocol):
 
     def handle(self, event: Any) -> Iterator[Any]:
         """Return what to do about an event; each instruction is carried out before the next one is taken."""
-        ...
 
     @property
     def required(self) -> int:
         """How many slots the job needs now."""
-        ...
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing of the job is at Spark."""
-        ...
 
 
 class BoardDrive:

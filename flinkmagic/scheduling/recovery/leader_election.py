@@ -16,15 +16,12 @@ class LeaderContender(Protocol):
 
     def grant_leadership(self) -> None:
         """Lead from now on."""
-        ...
 
     def revoke_leadership(self) -> None:
         """Stop leading."""
-        ...
 
     def handle_error(self, error: Exception) -> None:
         """Handle the news that this contender will never lead."""
-        ...
 
 
 class LeaderElection:
