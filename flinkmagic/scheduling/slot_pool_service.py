@@ -84,5 +84,4 @@ class DefaultSlotPoolServiceSchedulerFactory:
         )
 
     def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
-        """Make the scheduler over the pool."""
         return self.scheduler_factory(slot_pool, listeners)

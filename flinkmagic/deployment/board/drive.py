@@ -205,7 +205,6 @@ class BoardDrive:
         return self
 
     def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
-        """Make the scheduler over the pool."""
         self.scheduler = DefaultScheduler(
             self._graph,
             main_thread=self._main_thread,
@@ -227,7 +226,6 @@ class BoardDrive:
 
     @property
     def required(self) -> int:
-        """How many slots the job needs now."""
         return self._board.required
 
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:

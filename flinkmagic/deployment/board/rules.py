@@ -141,12 +141,10 @@ class StageBoard:
 
     @property
     def required(self) -> int:
-        """How many slots the job needs now."""
         return self.state.required
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of the job is at Spark."""
         return not self.state.active
 
     def handle(self, event: Event) -> Iterator[Instruction]:

@@ -106,7 +106,6 @@ class DeclarativeSlotPoolBridge:
         self.pool.decrease_requirements_by(1)
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Handle the news that there are no more slots than `acquired` for this job."""
         waiting = [r for r in self._pending.values() if r.slot_will_be_occupied_indefinitely]
         if waiting:
             groups = sorted({request.slot_sharing_group for request in waiting})
@@ -118,17 +117,14 @@ class DeclarativeSlotPoolBridge:
 
     @property
     def required(self) -> int:
-        """How many slots the job needs now."""
         return self.pool.required
 
     def offer_slots(
         self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
     ) -> list[SlotOffer]:
-        """Take the offered slots that are needed, and return them."""
         return self.pool.offer_slots(offers, resource_id, gateway)
 
     def fail_allocation(self, allocation_id: str) -> bool:
-        """Remove a slot that an executor has lost; return False if the pool does not have it."""
         if not self.pool.contains(allocation_id):
             return False
         self.pool.release_slot(allocation_id)

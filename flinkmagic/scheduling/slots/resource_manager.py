@@ -114,12 +114,10 @@ class ResourceManager:
     # -- jobs ----------------------------------------------------------------------------------------------
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
-        """Register a job's master."""
         self._event_log.add("resource manager", f"the master of job {job_master.job_id} registers")
         self._jobs[job_master.job_id] = _Job(job_master)
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
-        """Record how many slots a job needs in all."""
         job = self._jobs.get(job_id)
         if job is not None:
             job.required = slots
