@@ -34,7 +34,6 @@ from flinkmagic.deployment.board.messages import (
     CancelRequested,
     CancelStage,
     DecisionDue,
-    Event,
     FailJob,
     GiveSlot,
     Instruction,
@@ -147,7 +146,7 @@ class StageBoard:
     def is_idle(self) -> bool:
         return not self.state.active
 
-    def handle(self, event: Event) -> Iterator[Instruction]:
+    def handle(self, event: Any) -> Iterator[Instruction]:
         """Return what to do about an event; carry out each instruction before the next one is taken."""
         yield from self._rules[type(event)](event)
 
