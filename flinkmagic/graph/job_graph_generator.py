@@ -45,7 +45,6 @@ _RESULT_OF_MODE = {
 _RESULT_OF_GLOBAL_MODE = {
     GlobalStreamExchangeMode.ALL_EDGES_BLOCKING: ResultPartitionType.BLOCKING,
     GlobalStreamExchangeMode.ALL_EDGES_PIPELINED: ResultPartitionType.PIPELINED_BOUNDED,
-    GlobalStreamExchangeMode.ALL_EDGES_PIPELINED_APPROXIMATE: ResultPartitionType.PIPELINED_APPROXIMATE,
     GlobalStreamExchangeMode.ALL_EDGES_HYBRID_FULL: ResultPartitionType.HYBRID_FULL,
     GlobalStreamExchangeMode.ALL_EDGES_HYBRID_SELECTIVE: ResultPartitionType.HYBRID_SELECTIVE,
 }
@@ -66,13 +65,7 @@ def result_type_of(edge: StreamEdge, global_mode: GlobalStreamExchangeMode) -> R
     """Return the type of the result that an edge which leaves its task reads."""
     if edge.exchange_mode is not StreamExchangeMode.UNDEFINED:
         return _RESULT_OF_MODE[edge.exchange_mode]
-    if global_mode is GlobalStreamExchangeMode.FORWARD_EDGES_PIPELINED:
-        pipelined = edge.partitioner.is_forward
-    elif global_mode is GlobalStreamExchangeMode.POINTWISE_EDGES_PIPELINED:
-        pipelined = edge.partitioner.is_pointwise
-    else:
-        return _RESULT_OF_GLOBAL_MODE[global_mode]
-    return ResultPartitionType.PIPELINED_BOUNDED if pipelined else ResultPartitionType.BLOCKING
+    return _RESULT_OF_GLOBAL_MODE[global_mode]
 
 
 @dataclass(eq=False)

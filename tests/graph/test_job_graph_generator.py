@@ -100,19 +100,14 @@ def test_the_result_type_is_the_exchange_modes(
 
 
 @pytest.mark.parametrize(
-    ("mode", "of_kind"),
-    [
-        ("FORWARD_EDGES_PIPELINED", {"FORWARD": True, "RESCALE": False, "HASH": False}),
-        ("POINTWISE_EDGES_PIPELINED", {"FORWARD": True, "RESCALE": True, "HASH": False}),
-        ("ALL_EDGES_PIPELINED", {"FORWARD": True, "RESCALE": True, "HASH": True}),
-    ],
+    ("mode", "result_type"),
+    [("ALL_EDGES_PIPELINED", "PIPELINED_BOUNDED"), ("ALL_EDGES_BLOCKING", "BLOCKING")],
 )
-def test_an_undefined_mode_is_the_jobs(stream_graph: StreamGraphOf, mode: str, of_kind: dict[str, bool]) -> None:
-    for kind, pipelined in of_kind.items():
-        sink = SinkTransformation(exchange(SourceTransformation("s"), PartitionerKind[kind]), "sink")
+def test_an_undefined_mode_is_the_jobs(stream_graph: StreamGraphOf, mode: str, result_type: str) -> None:
+    for kind in (PartitionerKind.FORWARD, PartitionerKind.RESCALE, PartitionerKind.HASH):
+        sink = SinkTransformation(exchange(SourceTransformation("s"), kind), "sink")
         (edge,) = stream_graph(sink).edges
-        expected = ResultPartitionType.PIPELINED_BOUNDED if pipelined else ResultPartitionType.BLOCKING
-        assert result_type_of(edge, GlobalStreamExchangeMode[mode]) is expected
+        assert result_type_of(edge, GlobalStreamExchangeMode[mode]) is ResultPartitionType(result_type)
 
 
 def readers(job_graph: JobGraphOf, *partitions: PartitionTransformation, **common: object) -> list[list[str]]:
