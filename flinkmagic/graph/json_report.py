@@ -12,6 +12,7 @@ from typing import Any
 
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.compilation import Compilation
+from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.intermediate_result import Connection
 from flinkmagic.graph.job_graph import JobEdge, JobGraph, JobVertex
@@ -102,7 +103,9 @@ def report_job_graph(graph: JobGraph, stream_graph: StreamGraph) -> Section:
     co_location: dict[object, int] = {}
     section: Section = {}
     if stream_graph.has_split:
-        section["schedule_mode"] = graph.schedule_mode.name
+        # Flink up to 1.12; the scheduler follows pipelined regions, of which both modes are special cases.
+        is_eager = graph.job_type is RuntimeExecutionMode.STREAMING
+        section["schedule_mode"] = "EAGER" if is_eager else "LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST"
     else:
         section["job_type"] = graph.job_type.name
     section["vertices"] = [

@@ -6,9 +6,9 @@ import pytest
 
 from flinkmagic.errors import graph as errors
 from flinkmagic.graph.exchange_mode import ChainingStrategy, GlobalStreamExchangeMode, StreamExchangeMode
-from flinkmagic.graph.execution_config import ScheduleMode
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph, result_type_of
+from flinkmagic.graph.json_report import report_job_graph
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
 from flinkmagic.graph.stream_graph import Invokable, StreamGraph
@@ -250,12 +250,11 @@ def test_a_job_id_is_random_unless_given(stream_graph: StreamGraphOf) -> None:
     assert list(one.vertices) == list(other.vertices)
 
 
-def test_the_schedule_mode_is_what_flink_chose(job_graph: JobGraphOf) -> None:
-    def sink() -> Transformation:
-        return SinkTransformation(SourceTransformation("s"), "sink")
-
-    assert job_graph(sink()).schedule_mode is ScheduleMode.EAGER
-    assert job_graph(sink(), batch=True).schedule_mode is ScheduleMode.LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST
+@pytest.mark.parametrize(("batch", "mode"), [(False, "EAGER"), (True, "LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST")])
+def test_the_schedule_mode_is_what_flink_chose(stream_graph: StreamGraphOf, batch: bool, mode: str) -> None:
+    split = SplitTransformation(SourceTransformation("s"))
+    graph = stream_graph(SinkTransformation(SelectTransformation(split, ["a"]), "sink"), batch=batch)
+    assert report_job_graph(create_job_graph(graph), graph)["schedule_mode"] == mode
 
 
 def test_a_long_chain_needs_no_recursion(job_graph: JobGraphOf) -> None:
