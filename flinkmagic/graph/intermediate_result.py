@@ -97,11 +97,6 @@ class Connection:
         return self.job_edge.pattern is DistributionPattern.ALL_TO_ALL
 
     @property
-    def input_index(self) -> int:
-        """Which input of the consumer it is."""
-        return self.job_edge.input_index
-
-    @property
     def partition_bounds(self) -> Bounds:
         """Group k holds the partitions ``[bounds[k], bounds[k + 1])``."""
         return _bounds(self.n_partitions, self.n_groups)

@@ -160,16 +160,6 @@ class JobEdge:
         """The partitioner's name."""
         return str(self.partitioner)
 
-    @property
-    def is_forward(self) -> bool:
-        """Whether subtask i reads from subtask i only."""
-        return self.partitioner.is_forward
-
-    @property
-    def is_broadcast(self) -> bool:
-        """Whether every consumer reads everything."""
-        return self.partitioner.is_broadcast
-
     def __repr__(self) -> str:
         return f"JobEdge({self.producer.name!r} -> {self.target.name!r}, {self.partitioner}, {self.result_type.name})"
 

@@ -150,8 +150,8 @@ def _job_edge(edge: JobEdge) -> Section:
         "partitioner": edge.ship_strategy_name,
         "dataset_index": edge.source.index,
         "input_index": edge.input_index,
-        "forward": edge.is_forward,
-        "broadcast": edge.is_broadcast,
+        "forward": edge.partitioner.is_forward,
+        "broadcast": edge.partitioner.is_broadcast,
     }
 
 
@@ -191,7 +191,7 @@ def _input(connection: Connection, job_vertex: ExecutionJobVertex, subtask: int)
     return {
         "vertex": job_vertex.job_vertex.head.label,
         "subtask": subtask,
-        "input": connection.input_index,
+        "input": connection.job_edge.input_index,
         "producer": connection.result.producer.job_vertex.head.label,
         "dataset_index": connection.result.dataset.index,
         "partitions": list(connection.partition_range(connection.group_of_consumer(subtask))),

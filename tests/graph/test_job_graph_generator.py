@@ -78,8 +78,8 @@ def test_the_pattern_is_the_partitioners(
     (edge,) = job_graph(sink).edges
     assert edge.pattern is pattern
     assert edge.ship_strategy_name == kind.name
-    assert edge.is_forward == (kind is PartitionerKind.FORWARD)
-    assert edge.is_broadcast == (kind is PartitionerKind.BROADCAST)
+    assert edge.partitioner.is_forward == (kind is PartitionerKind.FORWARD)
+    assert edge.partitioner.is_broadcast == (kind is PartitionerKind.BROADCAST)
 
 
 @pytest.mark.parametrize(

@@ -59,16 +59,6 @@ class DeclarativeSlotPoolBridge:
         self._is_idle_check_due = False
         self._is_closed = False
 
-    @property
-    def pending_requests(self) -> list[PhysicalSlotRequest]:
-        """The requests that wait, in the order in which they were made."""
-        return list(self._pending.values())
-
-    @property
-    def fulfilled_requests(self) -> dict[str, PhysicalSlotRequest]:
-        """The requests that have their slots, by allocation id."""
-        return dict(self._fulfilled)
-
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Ask for the slots of one call."""
         free = self.pool.free_slots()

@@ -68,11 +68,6 @@ class ResourceManager:
         self._heartbeats = HeartbeatManager(clock, main_thread, heartbeat, self.disconnect_task_manager)
         main_thread.schedule(self._started_up, start_up_ms)
 
-    def free_slots_on(self, resource_id: str) -> int | None:
-        """Return how many slots of an executor are given to no job; None for one that is not registered."""
-        executor = self._executors.get(resource_id)
-        return None if executor is None else executor.n_free
-
     def slots_of(self, job_id: str) -> int:
         """Return how many slots a job has been given."""
         return sum(executor.slots.count(job_id) for executor in self._executors.values())
