@@ -29,16 +29,13 @@ from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.trampoline import Steps, run
 from flinkmagic.graph.transformations import (
     CacheTransformation,
-    MultipleInputTransformation,
-    OneInputTransformation,
     PartitionTransformation,
     SelectTransformation,
     SideOutputTransformation,
     SinkTransformation,
-    SourceTransformation,
     SplitTransformation,
     Transformation,
-    TwoInputTransformation,
+    operator_on,
 )
 from flinkmagic.planning.operator_labels import KEYED_PROCESS, KEYED_PROCESSES, OperatorLabels
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCount, PartitionCounts, is_adaptive_cache
@@ -301,15 +298,7 @@ class Translator:
         if node.kind in KEYED_PROCESSES:
             name = KEYED_PROCESS
         name = name or (node.name + suffix if self._operands(node) else source_name(node))
-        made: Transformation
-        if not inputs:
-            made = SourceTransformation(name, **common)
-        elif len(inputs) == 1:
-            made = OneInputTransformation(inputs[0], name, **common)
-        elif len(inputs) == 2:
-            made = TwoInputTransformation(inputs[0], inputs[1], name, **common)
-        else:
-            made = MultipleInputTransformation(inputs, name, **common)
+        made = operator_on(inputs, name, **common)
         self.operators.append(made)
         return made
 
