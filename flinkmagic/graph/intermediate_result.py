@@ -6,7 +6,7 @@ narrower side, with ranges of the wider side. So nothing here grows with the pro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +70,7 @@ class IntermediateResult:
 class Connection:
     """A JobEdge between subtasks. Mirrors what ``EdgeManagerBuildUtil`` makes of one.
 
-    Subtasks and partitions are relative to their vertex and result; :class:`ConsumedPartitionGroup` has them global.
+    Subtasks and partitions are relative to their vertex and result.
 
     Attributes
     ----------
@@ -134,28 +134,3 @@ class Connection:
 
 def _bounds(n: int, n_groups: int) -> Bounds:
     return np.arange(n_groups + 1, dtype=np.int64) * n // n_groups
-
-
-class ConsumedPartitionGroup(NamedTuple):
-    """Partitions that the same consumers read. Mirrors ``ConsumedPartitionGroup``; indices are global."""
-
-    id: int
-    partitions: range
-    consumers: range
-    connection: Connection
-
-    @property
-    def result(self) -> IntermediateResult:
-        """The result that the partitions belong to."""
-        return self.connection.result
-
-    @property
-    def result_type(self) -> ResultPartitionType:
-        """The type of the result."""
-        return self.connection.result.result_type
-
-    @property
-    def producers(self) -> range:
-        """The execution vertices that make the partitions."""
-        offset = self.result.producer.first - self.result.first_partition
-        return range(self.partitions.start + offset, self.partitions.stop + offset)
