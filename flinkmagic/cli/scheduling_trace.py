@@ -194,8 +194,9 @@ class _Run:
 
     def identify_partition(self, partition: int) -> list[Any]:
         """Return `[head, subtask, index of the data set]`."""
-        producer = self.identify(self.graph.producer_of(partition))
-        return [*producer, self.graph.result_of(partition).dataset.index]
+        topology = self.scheduler.topology
+        producer = self.identify(topology.producer_of[partition])
+        return [*producer, topology.results[topology.result_of[partition]].dataset.index]
 
     def trace(self) -> dict[str, Any]:
         start = self.take_scheduled()
@@ -237,13 +238,14 @@ def _failover(job_graph: JobGraph) -> list[dict[str, Any]]:
             report_vertices(graph, strategy.tasks_needing_restart(vertex, failure)) for strategy in strategies
         )
         lost = None
-        groups = graph.consumed_partition_groups(vertex)
+        groups = topology.consumed_groups(vertex)
         if groups:
-            result, partition = groups[0].result, groups[0].partitions[0]
+            partition = topology.partition_start[groups[0]]
+            result = topology.results[topology.result_of[partition]]
             error = PartitionNotFoundError(result.id, partition - result.first_partition)
             restart = strategies[0].tasks_needing_restart(vertex, error)
             lost = {
-                "producer": report_vertices(graph, (graph.producer_of(partition),))[0],
+                "producer": report_vertices(graph, (topology.producer_of[partition],))[0],
                 "dataset_index": result.dataset.index,
                 "restart": report_vertices(graph, restart),
             }
@@ -299,7 +301,8 @@ def _recovery_partition_lost(run: _Run, after: int) -> dict[str, Any] | None:
         found = _first_finished_input(run)
         if found is not None:
             vertex, partition = found
-            result = run.graph.result_of(partition)
+            topology = run.scheduler.topology
+            result = topology.results[topology.result_of[partition]]
             error = PartitionNotFoundError(result.id, partition - result.first_partition)
             lost = run.identify_partition(partition)
             rest = _rest_after_failure(run, vertex, error)
@@ -311,10 +314,12 @@ def _recovery_partition_lost(run: _Run, after: int) -> dict[str, Any] | None:
 
 def _first_finished_input(run: _Run) -> tuple[int, int] | None:
     """Return a running task, and a finished partition that it reads and that could be read again."""
+    topology = run.scheduler.topology
     for vertex in run.running():
-        for group in run.graph.consumed_partition_groups(vertex):
-            if group.result_type.is_reconsumable:
-                for partition, producer in zip(group.partitions, group.producers, strict=True):
+        for group in topology.consumed_groups(vertex):
+            if topology.is_reconsumable_group[group]:
+                for partition in range(topology.partition_start[group], topology.partition_end[group]):
+                    producer = topology.producer_of[partition]
                     if run.scheduler.tracker.is_tracked(partition) and run.graph.state_of(producer) is _S.FINISHED:
                         return vertex, partition
     return None

@@ -21,6 +21,7 @@ from flinkmagic.planning.adaptive_stages import StageAdaptation
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.sinks import PlannedBoundary, PlannedSink
 from flinkmagic.planning.stage_metrics import StageMetrics
+from flinkmagic.reuse.retention import Retention
 from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
 from flinkmagic.scheduling.clock import SystemClock
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
@@ -186,19 +187,9 @@ class Deployment(ABC):
         return NOTHING
 
     @property
-    def not_retained(self) -> dict[str, str]:
-        """By the name of a stage, why no later run can use its result."""
-        return {}
-
-    @property
-    def not_used(self) -> dict[str, str]:
-        """By the name of a DataFrame, why its kept rows are not used."""
-        return {}
-
-    @property
-    def not_refreshed(self) -> dict[str, str]:
-        """By the name of a stage, why what an earlier job has computed is not brought up to date."""
-        return {}
+    def retention(self) -> Retention | None:
+        """The retained results as it sees them; None where none are."""
+        return None
 
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         """Return the bytes of each partition by the id of the job vertex that wrote the shuffle."""

@@ -27,7 +27,6 @@ class SparkResourceManager:
         self._required: dict[str, int] = {}
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
-        """Register a job's master."""
         self._masters[job_master.job_id] = job_master
         self.slots.refresh()
         job_master.event_log.add("resource manager", f"the master of job {job_master.job_id} registers")

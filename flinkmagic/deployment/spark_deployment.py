@@ -249,16 +249,8 @@ class SparkDeployment(Deployment):
         return self._taken_up
 
     @property
-    def not_retained(self) -> dict[str, str]:
-        return dict(self._retention.reasons) if self._retention is not None else {}
-
-    @property
-    def not_used(self) -> dict[str, str]:
-        return dict(self._retention.not_used) if self._retention is not None else {}
-
-    @property
-    def not_refreshed(self) -> dict[str, str]:
-        return dict(self._retention.not_refreshed) if self._retention is not None else {}
+    def retention(self) -> Retention | None:
+        return self._retention
 
     def partition_bytes(self) -> dict[str, tuple[int, ...]]:
         return dict(self._drive.partition_bytes)

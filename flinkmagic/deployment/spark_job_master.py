@@ -32,16 +32,12 @@ class SparkJobMaster(JobMaster):
 
     Parameters
     ----------
-    job_name : str
-        For descriptions in Spark's UI.
     prefix : str
         How the tags of the job's Spark jobs begin.
     slots : int, optional
         How many slots the job may use; by default all.
     after : mapping of int to sequence of int, optional
         By the index of a job vertex, those that must be finished before it is submitted.
-    restart_strategy : RestartBackoffTimeStrategy, optional
-        Whether to restart after a failure; by default never.
     on_over : callable
         Called with the last snapshot of the job, once, when it is over and nothing of it runs any more.
     """

@@ -42,10 +42,7 @@ class CodeView:
         if isinstance(code, types.CodeType):
             consts = code.co_consts
         else:
-            args = list(code.args)
-            consts = args[_CONSTS]
-            args[_CONSTS] = (None,) * len(consts)
-            code = types.CodeType(*args)
+            code, consts = code_and_consts(code)
         return cls(code, tuple(cls.of(const) if _is_code(const) else const for const in consts))
 
     @functools.cached_property
@@ -145,6 +142,14 @@ class CodeView:
         elif call and self.instructions[call - 1].opname == "KW_NAMES":
             names = self.consts[self.instructions[call - 1].arg or 0]
         return (one.arg or 0) - len(names), names
+
+
+def code_and_consts(record: Record) -> tuple[types.CodeType, tuple[Any, ...]]:
+    """Return the code object that a record is of, without its constants, and these: some may be records, too."""
+    args = list(record.args)
+    consts = args[_CONSTS]
+    args[_CONSTS] = (None,) * len(consts)
+    return types.CodeType(*args), consts
 
 
 def _is_code(const: Any) -> bool:

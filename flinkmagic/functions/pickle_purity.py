@@ -38,15 +38,7 @@ _GENERATED_IN = frozenset(
 
 
 class PickleReader:
-    """Reads a pickle, and tells a judge what it refers to.
-
-    Parameters
-    ----------
-    root : object
-        What was pickled.
-    made : list of Record
-        All records of the pickle.
-    """
+    """Reads the records that a pickle of a root is made of, and tells a judge what it refers to."""
 
     def __init__(self, judge: Judge, root: Any, made: list[Record]) -> None:
         self._judge = judge

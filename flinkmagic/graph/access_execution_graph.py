@@ -14,7 +14,6 @@ from flinkmagic.graph.execution import Execution, ExecutionAttemptID, ExecutionV
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.execution_state import STATES, ExecutionState
 from flinkmagic.graph.execution_topology import ExecutionTopology
-from flinkmagic.graph.intermediate_result import ConsumedPartitionGroup, IntermediateResult
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -145,29 +144,10 @@ class AccessExecutionGraph:
             return None
         return self._columns.names[int(column[index])]
 
-    # Partitions and groups
-
-    def result_of(self, partition: int) -> IntermediateResult:
-        """Return the result that a partition belongs to."""
-        topology = self._topology
-        return topology.results[bisect_right(topology.first_partitions, partition) - 1]
-
-    def producer_of(self, partition: int) -> int:
-        """Return the execution vertex that makes a partition."""
-        result = self.result_of(partition)
-        return result.producer.first + partition - result.first_partition
-
     def produced_partitions(self, index: int) -> list[int]:
         """Return the partitions that a vertex makes, result by result."""
         job_vertex = self.job_vertex_of(index)
         return [result.first_partition + index - job_vertex.first for result in job_vertex.produced_results]
-
-    def consumed_partition_groups(self, index: int) -> list[ConsumedPartitionGroup]:
-        """Return what a vertex reads, input by input."""
-        job_vertex = self.job_vertex_of(index)
-        subtask = index - job_vertex.first
-        group = self._topology.group
-        return [group(c.first_group + c.group_of_consumer(subtask)) for c in job_vertex.inputs]
 
 
 def _frozen(column: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:

@@ -23,15 +23,7 @@ _Group = TypeVar("_Group", SlotSharingGroup, CoLocationGroup)
 
 
 def with_ancestors(job_graph: JobGraph, vertices: Iterable[str]) -> JobGraph:
-    """Return a JobGraph of some vertices and of all that they read from, directly or through others.
-
-    Parameters
-    ----------
-    job_graph : JobGraph
-        The whole; it stays as it is.
-    vertices : iterable of str
-        Ids of its vertices.
-    """
+    """Return a JobGraph of some vertices and of all that they read from, directly or through others."""
     needed, waiting = set[str](), list(vertices)
     while waiting:
         vertex_id = waiting.pop()

@@ -34,10 +34,6 @@ class StreamExecutionEnvironment:
 
     Parameters
     ----------
-    name : str
-        The job's name.
-    runtime_mode : RuntimeExecutionMode
-        STREAMING or BATCH.
     parallelism : int
         Default of the operators; -1 stays undecided up to the execution graph, where it becomes 1; -2 is 1.
     max_parallelism : int, optional

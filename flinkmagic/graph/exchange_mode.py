@@ -32,13 +32,10 @@ class BatchShuffleMode(Enum):
 
 
 class GlobalStreamExchangeMode(Enum):
-    """Mirrors ``GlobalStreamExchangeMode``: the job-wide mode that the StreamGraph carries."""
+    """Mirrors ``GlobalStreamExchangeMode``: the job-wide modes that a StreamGraph can have."""
 
     ALL_EDGES_BLOCKING = "ALL_EDGES_BLOCKING"
-    FORWARD_EDGES_PIPELINED = "FORWARD_EDGES_PIPELINED"
-    POINTWISE_EDGES_PIPELINED = "POINTWISE_EDGES_PIPELINED"
     ALL_EDGES_PIPELINED = "ALL_EDGES_PIPELINED"
-    ALL_EDGES_PIPELINED_APPROXIMATE = "ALL_EDGES_PIPELINED_APPROXIMATE"
     ALL_EDGES_HYBRID_FULL = "ALL_EDGES_HYBRID_FULL"
     ALL_EDGES_HYBRID_SELECTIVE = "ALL_EDGES_HYBRID_SELECTIVE"
 

@@ -23,16 +23,6 @@ class ExecutionConfig:
     upper_bound_max_parallelism: int = UPPER_BOUND_MAX_PARALLELISM
 
 
-class ScheduleMode(Enum):
-    """Mirrors the ``ScheduleMode`` of Flink up to 1.12.
-
-    Informative: the scheduler follows pipelined regions; both modes are special cases of them (one region: EAGER).
-    """
-
-    EAGER = "EAGER"
-    LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST = "LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST"
-
-
 class InputDependencyConstraint(Enum):
     """Mirrors ``InputDependencyConstraint``: whether a region waits for ANY or ALL of its inputs."""
 

@@ -71,14 +71,6 @@ class ExecutionGraph(AccessExecutionGraph):
 
         Parameters
         ----------
-        index : int or array of int
-            The vertices.
-        to : ExecutionState
-            The state to enter.
-        at_ms : float
-            When, in milliseconds.
-        error : BaseException, optional
-            Why, kept with the executions.
         recovering : bool
             Whether earlier work is taken over: then what is not over may become FINISHED immediately.
 

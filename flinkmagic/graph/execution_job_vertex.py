@@ -63,6 +63,11 @@ class ExecutionJobVertex:
         """The subtasks' place in a column that has a value for each execution vertex."""
         return slice(self.first, self.first + self.parallelism)
 
+    @property
+    def consumers(self) -> list[ExecutionJobVertex]:
+        """The job vertices that read its results: one for each connection."""
+        return [connection.consumer for result in self.produced_results for connection in result.consumers]
+
     def task_name(self, subtask: int) -> str:
         """Return a subtask's display name: ``Map (3/8)``."""
         return f"{self.job_vertex.name} ({subtask + 1}/{self.parallelism})"

@@ -5,13 +5,11 @@ A live graph and its archives share one.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 import numpy as np
 
 from flinkmagic.errors.graph import CoLocationAcrossRegionsError
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
-from flinkmagic.graph.intermediate_result import Connection, ConsumedPartitionGroup, IntermediateResult
+from flinkmagic.graph.intermediate_result import Connection, IntermediateResult
 from flinkmagic.graph.job_graph import CoLocationGroup, JobGraph
 from flinkmagic.graph.pipelined_region import PipelinedRegions, pipelined_regions
 
@@ -48,9 +46,6 @@ class ExecutionTopology:
         self.connections = tuple(connections)
         self.by_id = {job_vertex.id: job_vertex for job_vertex in job_vertices}
         self.first_vertices = [job_vertex.first for job_vertex in job_vertices]
-        self.first_partitions = [result.first_partition for result in results]
-        self._first_groups = [connection.first_group for connection in connections]
-        self._groups: dict[int, ConsumedPartitionGroup] = {}
         self.pipelined_regions: PipelinedRegions = pipelined_regions(job_graph, self.job_vertices)
         for group in job_graph.co_location_groups:
             self._check_co_location(group)
@@ -67,20 +62,3 @@ class ExecutionTopology:
             if clash.size:
                 raise CoLocationAcrossRegionsError(member.name, int(clash[0]))
             known[:] = own
-
-    def group(self, group_id: int) -> ConsumedPartitionGroup:
-        """Return a group by its global index; the same object each time."""
-        group = self._groups.get(group_id)
-        if group is None:
-            connection = self.connections[bisect_right(self._first_groups, group_id) - 1]
-            number = group_id - connection.first_group
-            partitions = connection.partition_range(number)
-            consumers = connection.consumer_range(number)
-            first_partition, first = connection.result.first_partition, connection.consumer.first
-            group = self._groups[group_id] = ConsumedPartitionGroup(
-                group_id,
-                range(partitions.start + first_partition, partitions.stop + first_partition),
-                range(consumers.start + first, consumers.stop + first),
-                connection,
-            )
-        return group

@@ -6,7 +6,7 @@ narrower side, with ranges of the wider side. So nothing here grows with the pro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +70,7 @@ class IntermediateResult:
 class Connection:
     """A JobEdge between subtasks. Mirrors what ``EdgeManagerBuildUtil`` makes of one.
 
-    Subtasks and partitions are relative to their vertex and result; :class:`ConsumedPartitionGroup` has them global.
+    Subtasks and partitions are relative to their vertex and result.
 
     Attributes
     ----------
@@ -95,11 +95,6 @@ class Connection:
     def is_all_to_all(self) -> bool:
         """Whether every consumer reads every partition."""
         return self.job_edge.pattern is DistributionPattern.ALL_TO_ALL
-
-    @property
-    def input_index(self) -> int:
-        """Which input of the consumer it is."""
-        return self.job_edge.input_index
 
     @property
     def partition_bounds(self) -> Bounds:
@@ -139,28 +134,3 @@ class Connection:
 
 def _bounds(n: int, n_groups: int) -> Bounds:
     return np.arange(n_groups + 1, dtype=np.int64) * n // n_groups
-
-
-class ConsumedPartitionGroup(NamedTuple):
-    """Partitions that the same consumers read. Mirrors ``ConsumedPartitionGroup``; indices are global."""
-
-    id: int
-    partitions: range
-    consumers: range
-    connection: Connection
-
-    @property
-    def result(self) -> IntermediateResult:
-        """The result that the partitions belong to."""
-        return self.connection.result
-
-    @property
-    def result_type(self) -> ResultPartitionType:
-        """The type of the result."""
-        return self.connection.result.result_type
-
-    @property
-    def producers(self) -> range:
-        """The execution vertices that make the partitions."""
-        offset = self.result.producer.first - self.result.first_partition
-        return range(self.partitions.start + offset, self.partitions.stop + offset)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
-from flinkmagic.graph.execution_config import ExecutionConfig, ScheduleMode
+from flinkmagic.graph.execution_config import ExecutionConfig
 from flinkmagic.graph.partitioner import StreamPartitioner
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
 from flinkmagic.graph.stream_config import StreamConfig
@@ -160,16 +160,6 @@ class JobEdge:
         """The partitioner's name."""
         return str(self.partitioner)
 
-    @property
-    def is_forward(self) -> bool:
-        """Whether subtask i reads from subtask i only."""
-        return self.partitioner.is_forward
-
-    @property
-    def is_broadcast(self) -> bool:
-        """Whether every consumer reads everything."""
-        return self.partitioner.is_broadcast
-
     def __repr__(self) -> str:
         return f"JobEdge({self.producer.name!r} -> {self.target.name!r}, {self.partitioner}, {self.result_type.name})"
 
@@ -196,13 +186,6 @@ class JobGraph:
         self.slot_sharing_groups: tuple[SlotSharingGroup, ...] = ()
         self.co_location_groups: tuple[CoLocationGroup, ...] = ()
         self._topological: list[JobVertex] | None = None
-
-    @property
-    def schedule_mode(self) -> ScheduleMode:
-        """How Flink up to 1.12 would have scheduled the job; informative."""
-        if self.job_type is RuntimeExecutionMode.STREAMING:
-            return ScheduleMode.EAGER
-        return ScheduleMode.LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST
 
     @property
     def edges(self) -> Iterator[JobEdge]:

@@ -45,21 +45,13 @@ _RESULT_OF_MODE = {
 _RESULT_OF_GLOBAL_MODE = {
     GlobalStreamExchangeMode.ALL_EDGES_BLOCKING: ResultPartitionType.BLOCKING,
     GlobalStreamExchangeMode.ALL_EDGES_PIPELINED: ResultPartitionType.PIPELINED_BOUNDED,
-    GlobalStreamExchangeMode.ALL_EDGES_PIPELINED_APPROXIMATE: ResultPartitionType.PIPELINED_APPROXIMATE,
     GlobalStreamExchangeMode.ALL_EDGES_HYBRID_FULL: ResultPartitionType.HYBRID_FULL,
     GlobalStreamExchangeMode.ALL_EDGES_HYBRID_SELECTIVE: ResultPartitionType.HYBRID_SELECTIVE,
 }
 
 
 def create_job_graph(stream_graph: StreamGraph, job_id: str | None = None) -> JobGraph:
-    """Compile a StreamGraph into a JobGraph.
-
-    Parameters
-    ----------
-    stream_graph : StreamGraph
-        What to compile.
-    job_id : str, optional
-        32 hexadecimal digits; random if not given.
+    """Compile a StreamGraph into a JobGraph; its id, 32 hexadecimal digits, is random if none is given.
 
     Raises
     ------
@@ -73,13 +65,7 @@ def result_type_of(edge: StreamEdge, global_mode: GlobalStreamExchangeMode) -> R
     """Return the type of the result that an edge which leaves its task reads."""
     if edge.exchange_mode is not StreamExchangeMode.UNDEFINED:
         return _RESULT_OF_MODE[edge.exchange_mode]
-    if global_mode is GlobalStreamExchangeMode.FORWARD_EDGES_PIPELINED:
-        pipelined = edge.partitioner.is_forward
-    elif global_mode is GlobalStreamExchangeMode.POINTWISE_EDGES_PIPELINED:
-        pipelined = edge.partitioner.is_pointwise
-    else:
-        return _RESULT_OF_GLOBAL_MODE[global_mode]
-    return ResultPartitionType.PIPELINED_BOUNDED if pipelined else ResultPartitionType.BLOCKING
+    return _RESULT_OF_GLOBAL_MODE[global_mode]
 
 
 @dataclass(eq=False)

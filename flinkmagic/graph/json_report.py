@@ -12,6 +12,7 @@ from typing import Any
 
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.compilation import Compilation
+from flinkmagic.graph.exchange_mode import RuntimeExecutionMode
 from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
 from flinkmagic.graph.intermediate_result import Connection
 from flinkmagic.graph.job_graph import JobEdge, JobGraph, JobVertex
@@ -102,7 +103,9 @@ def report_job_graph(graph: JobGraph, stream_graph: StreamGraph) -> Section:
     co_location: dict[object, int] = {}
     section: Section = {}
     if stream_graph.has_split:
-        section["schedule_mode"] = graph.schedule_mode.name
+        # Flink up to 1.12; the scheduler follows pipelined regions, of which both modes are special cases.
+        is_eager = graph.job_type is RuntimeExecutionMode.STREAMING
+        section["schedule_mode"] = "EAGER" if is_eager else "LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST"
     else:
         section["job_type"] = graph.job_type.name
     section["vertices"] = [
@@ -147,8 +150,8 @@ def _job_edge(edge: JobEdge) -> Section:
         "partitioner": edge.ship_strategy_name,
         "dataset_index": edge.source.index,
         "input_index": edge.input_index,
-        "forward": edge.is_forward,
-        "broadcast": edge.is_broadcast,
+        "forward": edge.partitioner.is_forward,
+        "broadcast": edge.partitioner.is_broadcast,
     }
 
 
@@ -188,7 +191,7 @@ def _input(connection: Connection, job_vertex: ExecutionJobVertex, subtask: int)
     return {
         "vertex": job_vertex.job_vertex.head.label,
         "subtask": subtask,
-        "input": connection.input_index,
+        "input": connection.job_edge.input_index,
         "producer": connection.result.producer.job_vertex.head.label,
         "dataset_index": connection.result.dataset.index,
         "partitions": list(connection.partition_range(connection.group_of_consumer(subtask))),

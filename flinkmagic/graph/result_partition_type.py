@@ -6,13 +6,11 @@ from enum import Enum
 
 
 class ResultPartitionType(Enum):
-    """Mirrors ``ResultPartitionType``."""
+    """Mirrors ``ResultPartitionType``: the types that results can have."""
 
     BLOCKING = "BLOCKING"
     BLOCKING_PERSISTENT = "BLOCKING_PERSISTENT"
-    PIPELINED = "PIPELINED"
     PIPELINED_BOUNDED = "PIPELINED_BOUNDED"
-    PIPELINED_APPROXIMATE = "PIPELINED_APPROXIMATE"
     HYBRID_FULL = "HYBRID_FULL"
     HYBRID_SELECTIVE = "HYBRID_SELECTIVE"
     """No plan of Spark's has these two: only a topology's shuffle or exchange mode makes them."""
@@ -40,14 +38,13 @@ class ResultPartitionType(Enum):
     @property
     def must_be_pipelined_consumed(self) -> bool:
         """Whether consumers must run while the producer runs: such results make pipelined regions."""
-        return self in _MUST_BE_PIPELINED
+        return self is ResultPartitionType.PIPELINED_BOUNDED
 
 
 _T = ResultPartitionType
 _BLOCKING = frozenset({_T.BLOCKING, _T.BLOCKING_PERSISTENT})
 _HYBRID = frozenset({_T.HYBRID_FULL, _T.HYBRID_SELECTIVE})
 _RECONSUMABLE = frozenset({_T.BLOCKING, _T.BLOCKING_PERSISTENT, _T.HYBRID_FULL})
-_MUST_BE_PIPELINED = frozenset({_T.PIPELINED, _T.PIPELINED_BOUNDED})
 
 
 class DistributionPattern(Enum):

@@ -148,10 +148,6 @@ class StreamGraph:
         """All edges, by source."""
         return [edge for node in self.nodes.values() for edge in node.out_edges]
 
-    def add_node(self, node: StreamNode) -> None:
-        """Add an operator."""
-        self.nodes[node.id] = node
-
     def add_virtual_node(self, virtual_id: int, node: VirtualNode) -> None:
         """Add a virtual node; refuse one side output read as two types from the very same origin."""
         tag = node.output_tag

@@ -61,13 +61,7 @@ Ids = list[int]
 
 
 class StreamGraphGenerator:
-    """Walks transformations from the registered operators upstream and adds nodes and edges.
-
-    Parameters
-    ----------
-    environment : StreamExecutionEnvironment
-        With the registered operators.
-    """
+    """Walks transformations from the registered operators upstream and adds nodes and edges."""
 
     def __init__(self, environment: StreamExecutionEnvironment) -> None:
         self._environment = environment
@@ -211,7 +205,7 @@ class StreamGraphGenerator:
         node.description = operator.description
         node.metadata = operator.metadata
         node.operator_factory = operator.operator_factory
-        self._graph.add_node(node)
+        self._graph.nodes[node.id] = node
         return node
 
     def _max_parallelism(self, transformation: Transformation) -> int:
@@ -323,7 +317,7 @@ class StreamGraphGenerator:
             node.iteration_id = feedback.id
             node.description = feedback.description
             node.metadata = feedback.metadata
-            self._graph.add_node(node)
+            self._graph.nodes[node.id] = node
             nodes.append(node)
         head, tail = nodes
         self._graph.source_ids.append(head.id)

@@ -349,3 +349,14 @@ class CoFeedbackTransformation(Transformation):
     def add_feedback_edge(self, edge: Transformation) -> None:
         """Feed ``edge`` back. Its parallelism must be this one's: the environment compares them."""
         self.feedback_edges.append(edge)
+
+
+def operator_on(inputs: Sequence[Transformation], name: str, **common: Any) -> Transformation:
+    """Make an operator of the class that fits the number of its inputs; a source if there are none."""
+    if not inputs:
+        return SourceTransformation(name, **common)
+    if len(inputs) == 1:
+        return OneInputTransformation(inputs[0], name, **common)
+    if len(inputs) == 2:
+        return TwoInputTransformation(inputs[0], inputs[1], name, **common)
+    return MultipleInputTransformation(inputs, name, **common)

@@ -25,13 +25,10 @@ from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.graph.stream_graph import StreamGraph
 from flinkmagic.graph.transformations import (
-    MultipleInputTransformation,
-    OneInputTransformation,
     PartitionTransformation,
     SinkTransformation,
-    SourceTransformation,
     Transformation,
-    TwoInputTransformation,
+    operator_on,
 )
 from flinkmagic.history.event_log import WRONG, Application, LoggedExecution, LoggedJob, LoggedStage
 from flinkmagic.history.logged_plan import WORDS, LoggedPlan, read_plan
@@ -345,13 +342,7 @@ def _operator(node: PlanNode, inputs: list[Transformation], tasks: int) -> Trans
     common: dict[str, Any] = {"parallelism": tasks, "metadata": _metadata(node)}
     if len(inputs) > 1:
         common["chaining_strategy"] = ChainingStrategy.HEAD_WITH_INPUTS
-    if not inputs:
-        return SourceTransformation(source_name(node), **common)
-    if len(inputs) == 1:
-        return OneInputTransformation(inputs[0], node.name, **common)
-    if len(inputs) == 2:
-        return TwoInputTransformation(inputs[0], inputs[1], node.name, **common)
-    return MultipleInputTransformation(inputs, node.name, **common)
+    return operator_on(inputs, node.name if inputs else source_name(node), **common)
 
 
 def _written(command: PlanNode) -> str:

@@ -111,12 +111,8 @@ def histories(path: Path, shown: int) -> list[History]:
 
     Raises
     ------
-    NoEventLogError
-        If there is none.
-    UnreadableLogError
-        If it cannot be read.
-    LogCodecError
-        If it is compressed in a way that cannot be read here.
+    NoEventLogError, UnreadableLogError, LogCodecError
+        As `find_logs` and `read_application` do.
     """
     return [History(read_application(log), shown) for log in find_logs(path)]
 

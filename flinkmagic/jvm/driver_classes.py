@@ -164,7 +164,7 @@ class DriverClasses:
         Raises
         ------
         DriverClassesRefusedError
-            If this JVM does not let us compile.
+            If this JVM does not let us compile; the other methods raise it too.
         """
         assert gateway is not None  # a classic session has one
         with self._lock:
@@ -173,13 +173,7 @@ class DriverClasses:
         return compiled.constructors[name].newInstance(given)
 
     def shared_instance(self, gateway: JavaGateway | None, name: str) -> JavaObject:
-        """Return the one object of a class of which a JVM needs no more than one.
-
-        Raises
-        ------
-        DriverClassesRefusedError
-            If this JVM does not let us compile.
-        """
+        """Return the one object of a class of which a JVM needs no more than one."""
         assert gateway is not None
         with self._lock:
             compiled = self._compile(gateway, name, {})
@@ -191,11 +185,6 @@ class DriverClasses:
         """Compile the classes, except those whose text only the running version of Spark can complete.
 
         They are kept for later kernels.
-
-        Raises
-        ------
-        DriverClassesRefusedError
-            If this JVM does not let us compile.
         """
         assert gateway is not None
         for name in sorted(self._classes - self._filled):

@@ -38,11 +38,9 @@ class Shown(Protocol):
 
     def update(self) -> None:
         """Show the job's progress now."""
-        ...
 
     def end(self) -> None:
         """Show what is to remain."""
-        ...
 
 
 def follow_beside(job: Job | Iteration, shown: Shown) -> threading.Thread:

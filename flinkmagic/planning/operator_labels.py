@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.amounts import cut
-from flinkmagic.planning.sql_words import does, tables
+from flinkmagic.planning.sql_words import EXPR_ID, does, tables
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.lineage import RecordedCall
@@ -33,7 +33,6 @@ KEYED_PROCESSES = frozenset(
 TEXT_LENGTH = 200
 """How much of Spark's own text of an operator is kept."""
 
-_EXPR_ID = re.compile(r"#\d+L?")
 _PLAN_ID = re.compile(r", \[(?:plan_)?id=#?\d+\]")
 
 
@@ -106,4 +105,4 @@ def location_facts(location: SourceLocation | None) -> dict[str, Any]:
 
 def spark_text(node: PlanNode) -> str:
     """Return Spark's own text of an operator, without expression ids, shortened."""
-    return cut(_EXPR_ID.sub("", _PLAN_ID.sub("", node.text)), TEXT_LENGTH)
+    return cut(EXPR_ID.sub("", _PLAN_ID.sub("", node.text)), TEXT_LENGTH)

@@ -245,7 +245,7 @@ class _Planner:
         """Read a boundary's plan, and let the plans of its consumers read its rows."""
         root = self._forest.read(boundary.plan, boundary.scope)
         self._share_equal()
-        self._label(root, boundary.frame)
+        self._provenance.assign(root, boundary.frame)
         self._handles.read_kept(boundary.relation)
 
         def handle(stage: Stage, rows: PartitionCount) -> StageHandle:
@@ -256,16 +256,13 @@ class _Planner:
         self._kept.append(kept)
         self._kept += self._caches.cut(self._translator, self._sinks + len(self._kept))
 
-    def _label(self, root: PlanNode, frame: int | None) -> None:
-        self._provenance.assign(root, frame)
-
     def _sink(
         self, index: int, request: SinkRequest, scope: str, query_execution: JavaObject, jvm_plan: JavaObject
     ) -> SinkTransformation:
         root = self._forest.read(jvm_plan, scope)
         self._share_equal()
         query = root if request.kind == "result" or request.command is not None else _below_write(root)
-        self._label(query, request.frame)
+        self._provenance.assign(query, request.frame)
         if not request.collected:  # an action fills what it reads
             self._kept += self._caches.cut(self._translator, self._sinks + len(self._kept))
         make = self._handles.of_write if request.kind == "write" else self._handles.of_result

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from flinkmagic.amounts import cut
 from flinkmagic.planning.plan_reader import CACHED_SCAN, NAME_OF_RUN, REUSED_EXCHANGE, PlanNode
 
-_EXPR_ID = re.compile(r"#\d+L?")
+EXPR_ID = re.compile(r"#\d+L?")
+"""Of an expression, in Spark's text of an operator."""
 _LOCATION = re.compile(r"Location: \w+ ?\([^)]*\)\[([^\],]+)")
 _SCAN = re.compile(r"Scan (\S+) ?(.*)")
 _IN_MEMORY = "Scan In-memory table "
@@ -55,7 +56,7 @@ def source_name(node: PlanNode) -> str:
 
 def does(node: PlanNode) -> str:
     """Return what an operator does: ``filter``, ``join on a = b``; empty if readers do not care."""
-    text = _EXPR_ID.sub("", node.text)
+    text = EXPR_ID.sub("", node.text)
     if not node.children:
         return "" if node.kind == REUSED_EXCHANGE else "scan"
     if node.kind in _JOINS:
@@ -80,7 +81,7 @@ def tables(node: PlanNode) -> str:
 
 def keys_of(exchange: PlanNode) -> str:
     """Return the columns by which an exchange distributes rows; empty if there are none."""
-    keys = _KEYS.search(_EXPR_ID.sub("", exchange.text))
+    keys = _KEYS.search(EXPR_ID.sub("", exchange.text))
     return _columns(keys[1]) if keys else ""
 
 

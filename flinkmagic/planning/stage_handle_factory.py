@@ -176,7 +176,8 @@ class StageHandleFactory:
 
     def reads_shuffle(self, leaf: PlanNode) -> bool:
         """Return whether the RDD of a leaf, as the user gave it, is made through shuffles."""
-        return bool(self._rebuilder.readsShuffle(self._forest.jvm_node(leaf)))
+        exchanges: Any = CLASSES.shared_instance(self._forest.sc._gateway, "PipelinedExchanges")
+        return bool(exchanges.readsShuffle(self._forest.jvm_node(leaf)))
 
     def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> ShuffleMapStageHandle:
         """Return the handle of the stage before a shuffle that an operator makes by itself."""

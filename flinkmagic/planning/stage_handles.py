@@ -155,15 +155,12 @@ class StageHost(Protocol):
         ready : callable
             Called before anything goes to Spark.
         """
-        ...
 
     def batches(self, handle: StageHandle) -> JavaObject:
         """Return the RDD over which a pass computes and keeps the handle's rows; start nothing."""
-        ...
 
     def run_query(self, query_execution: JavaObject, name: str | None, target: JavaObject) -> None:
         """Run a plan, or a pass over an RDD, as a query; without a name no listener sees it."""
-        ...
 
     def run_users_query(
         self, handle: QueryStageHandle, query: JavaObject, name: str, target: JavaObject, jsession: JavaObject | None
@@ -177,7 +174,6 @@ class StageHost(Protocol):
         jsession : py4j.java_gateway.JavaObject or None
             The Java session in which the user asked for it; None means that of the job.
         """
-        ...
 
 
 @dataclass(eq=False, kw_only=True)

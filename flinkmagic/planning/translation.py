@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from flinkmagic.capturing.lineage import Selected
 from flinkmagic.graph.exchange_mode import ChainingStrategy, StreamExchangeMode
@@ -29,16 +29,13 @@ from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.trampoline import Steps, run
 from flinkmagic.graph.transformations import (
     CacheTransformation,
-    MultipleInputTransformation,
-    OneInputTransformation,
     PartitionTransformation,
     SelectTransformation,
     SideOutputTransformation,
     SinkTransformation,
-    SourceTransformation,
     SplitTransformation,
     Transformation,
-    TwoInputTransformation,
+    operator_on,
 )
 from flinkmagic.planning.operator_labels import KEYED_PROCESS, KEYED_PROCESSES, OperatorLabels
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCount, PartitionCounts, is_adaptive_cache
@@ -51,8 +48,6 @@ from flinkmagic.planning.plan_reader import (
 )
 from flinkmagic.planning.sql_words import source_name
 from flinkmagic.planning.stage_handles import StageHandle
-
-_Made = TypeVar("_Made")
 
 _PARTITIONERS = {
     "SinglePartition$": PartitionerKind.GLOBAL,
@@ -116,11 +111,9 @@ class Handles(Protocol):
 
     def of_exchange(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle | None:
         """Return the handle of the stage below an exchange or a subquery."""
-        ...
 
     def hidden_shuffle(self, node: PlanNode, stage: Stage, rows: PartitionCount) -> StageHandle | None:
         """Return the handle of the part of an operator that is before its own shuffle."""
-        ...
 
 
 class Translator:
@@ -305,15 +298,7 @@ class Translator:
         if node.kind in KEYED_PROCESSES:
             name = KEYED_PROCESS
         name = name or (node.name + suffix if self._operands(node) else source_name(node))
-        made: Transformation
-        if not inputs:
-            made = SourceTransformation(name, **common)
-        elif len(inputs) == 1:
-            made = OneInputTransformation(inputs[0], name, **common)
-        elif len(inputs) == 2:
-            made = TwoInputTransformation(inputs[0], inputs[1], name, **common)
-        else:
-            made = MultipleInputTransformation(inputs, name, **common)
+        made = operator_on(inputs, name, **common)
         self.operators.append(made)
         return made
 

@@ -9,8 +9,8 @@ variables) are neither stored nor recorded.
 
 The journal of a job that was finished or cancelled is worth nothing to the next one, and its rows are deleted. That
 of a run of some of the sinks is worth something: it holds what is known of the others, and their rows stay.
-Who leads the job, and so may write here, is the dispatcher's to say, by a
-lock on a file (`scheduling.recovery.leader_election`).
+Who leads the job, and so may write here, is the dispatcher's to say, by a lock on a file
+(`scheduling.job_manager_runner`).
 
 The folder must be one that the driver and the executors see under the same path.
 """

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from flinkmagic.functions.code_view import code_and_consts
 from flinkmagic.functions.inert_pickle import Record, is_symbol, read_pickle, skeleton_of
 from flinkmagic.functions.user_modules import CannotCompareError, ModuleSources, absolute, library_version
 
@@ -31,8 +32,6 @@ _SUBIMPORT, _BROADCAST = "subimport", "_from_id"
 _RANDOM_IDS = {"_make_skeleton_class": 4, "_make_skeleton_enum": 5, "_make_typevar": 5}
 """Functions of cloudpickle, and which of their arguments is an id that it made up."""
 _PLACES = frozenset({"__file__", "__path__", "__firstlineno__"})
-_CONSTS = 7
-"""Which argument of `types.CodeType` holds the constants, in all versions."""
 
 
 @dataclass(frozen=True)
@@ -177,10 +176,7 @@ class _Digest:
 
     def _add_code(self, record: Record) -> None:
         """Add all of a code object but its file name, first line and line table."""
-        args = list(record.args)
-        consts = args[_CONSTS]
-        args[_CONSTS] = (None,) * len(consts)
-        code = types.CodeType(*args)
+        code, consts = code_and_consts(record)
         for module in _imported_in(code, consts):
             self._add_module(module)
         numbers = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_nlocals)

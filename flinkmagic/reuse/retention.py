@@ -27,7 +27,7 @@ from __future__ import annotations
 import logging
 import operator
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +53,7 @@ from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.map_outputs import MapOutputs
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import Appendable, RetainedResult, RetainedResults, retained_results
-from flinkmagic.reuse.stage_times import stage_seconds
-from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
+from flinkmagic.reuse.work_done_before import NOTHING, TakenUp, stage_seconds
 from flinkmagic.scheduling.job_status import JobStatus
 
 if TYPE_CHECKING:
@@ -460,13 +459,7 @@ def _not_needed(graph: ExecutionGraph, there: set[int]) -> set[int]:
     for vertex in reversed(graph.job_vertices):
         if vertex.index in there:
             continue
-        consumers = list(_consumers(vertex))
+        consumers = [consumer.index for consumer in vertex.consumers]
         if not consumers or needed.intersection(consumers):
             needed.add(vertex.index)
     return {vertex.index for vertex in graph.job_vertices} - needed
-
-
-def _consumers(vertex: Any) -> Iterator[int]:
-    for result in vertex.produced_results:
-        for connection in result.consumers:
-            yield connection.consumer.index

@@ -197,11 +197,6 @@ class SourceQuery:
         finally:
             self._columns.rule.close()
 
-    @property
-    def reads_columns(self) -> bool:
-        """Whether its plan reads kept columns, or keeps them."""
-        return bool(self.read() or self.kept() or self.sliced())
-
     def relations(self) -> list[JavaObject]:
         """Return the ``InMemoryRelation`` s that its plan may read."""
         return elements(self._planning.relations())

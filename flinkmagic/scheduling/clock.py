@@ -13,7 +13,6 @@ class Clock(Protocol):
 
     def now_ms(self) -> float:
         """Return milliseconds since some fixed instant; never goes back."""
-        ...
 
 
 class SystemClock:

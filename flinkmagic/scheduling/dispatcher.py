@@ -12,7 +12,6 @@ from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.job_manager_runner import ANSWER_S, JobManagerRunner, JobMasterServiceFactory
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore
-from flinkmagic.scheduling.recovery.leader_election import LeaderElection
 
 MOST_JOBS_THAT_ARE_OVER = 100
 """How many finished jobs are remembered (Flink's `jobstore.max-capacity`)."""
@@ -66,8 +65,6 @@ class Dispatcher:
 
         Parameters
         ----------
-        factory : JobMasterServiceFactory
-            The job, and who makes its master.
         store : JobGraphStore, optional
             Where it is kept, and led by the lock of its file; by default it ends with the process.
         listed : bool
@@ -79,8 +76,7 @@ class Dispatcher:
             Failed if the job cannot be led from here (`JobStoreError`) or its master cannot be made.
         """
         job_id = factory.execution_graph.job_id
-        election = LeaderElection(store.lock_path(job_id) if store is not None else None)
-        runner = JobManagerRunner(factory, election, store)
+        runner = JobManagerRunner(factory, store)
         factory.event_log.add("dispatcher", f"job {job_id} ({factory.execution_graph.job_graph.name}) is submitted")
         with self._lock:
             self._runners[runner] = listed

@@ -25,8 +25,6 @@ class Executions:
 
     Parameters
     ----------
-    graph : ExecutionGraph
-        Its columns hold the states.
     clock : Clock
         Dates transitions for which no earlier instant is given.
     """

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
+from filelock import FileLock, Timeout
+
+from flinkmagic.errors.job_store import JobLedElsewhereError
 from flinkmagic.errors.scheduling import JobSuspendedError, MainThreadStoppedError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
@@ -15,7 +18,6 @@ from flinkmagic.scheduling.job_status import JobListener, JobStatus
 from flinkmagic.scheduling.main_thread import ComponentMainThreadExecutor, ask
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob, append_status
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
-from flinkmagic.scheduling.recovery.leader_election import LeaderElection
 
 ANSWER_S = 10.0
 """How long a caller waits for what it asks of a job's master."""
@@ -30,17 +32,14 @@ class JobMasterServiceFactory(Protocol):
     @property
     def execution_graph(self) -> ExecutionGraph:
         """The job."""
-        ...
 
     @property
     def main_thread(self) -> ComponentMainThreadExecutor:
         """The thread of its master."""
-        ...
 
     @property
     def event_log(self) -> JobEventLog:
         """The log of its events."""
-        ...
 
     def create_job_master_service(
         self,
@@ -62,7 +61,6 @@ class JobMasterServiceFactory(Protocol):
         on_over : callable
             Must be called once, in a turn of its own, with the last snapshot of the job, when it is over here.
         """
-        ...
 
 
 class JobMasterServiceProcess(JobListener):
@@ -130,8 +128,11 @@ class JobMasterServiceProcess(JobListener):
 class JobManagerRunner:
     """Contends for a job's leadership, and runs its master when it has it (Flink's `JobManagerRunner`).
 
-    `result` is done with the status in which the job ended here; SUSPENDED where leadership was lost or let
-    go before that.
+    The leader is who holds the exclusive lock on a file of the store (Flink's `LeaderElection`). The file is left
+    behind; the system releases the lock when its holder dies, and no one takes it from a holder that lives. The file
+    must be on a disk of this machine, or on one that locks across machines. Without a store, the runner leads.
+
+    `result` is done with the status in which the job ended here; SUSPENDED where leadership was let go before that.
 
     Parameters
     ----------
@@ -139,12 +140,12 @@ class JobManagerRunner:
         None if the job is kept nowhere.
     """
 
-    def __init__(self, factory: JobMasterServiceFactory, election: LeaderElection, store: JobGraphStore | None) -> None:
+    def __init__(self, factory: JobMasterServiceFactory, store: JobGraphStore | None) -> None:
         self.job_id = factory.execution_graph.job_id
         self.result: Future[JobStatus] = Future()
         self._factory = factory
-        self._election = election
         self._store = store
+        self._lock = FileLock(str(store.lock_path(self.job_id)), thread_local=False) if store is not None else None
         self._process: JobMasterServiceProcess | None = None
         self.last_info: ExecutionGraphInfo | None = None
         """The last snapshot of the job, once it is over here."""
@@ -155,8 +156,14 @@ class JobManagerRunner:
         return None if self._process is None else self._process.job_master
 
     def start(self) -> None:
-        """Start to contend for leadership."""
-        self._election.start(self)
+        """Lead within this call, or end because another one does."""
+        if self._lock is not None:
+            try:
+                self._lock.acquire(timeout=0)
+            except Timeout:
+                self.handle_error(JobLedElsewhereError(self._lock.lock_file))
+                return
+        self.grant_leadership()
 
     def close(self) -> None:
         """Stop contending; suspend a job that runs here.
@@ -166,7 +173,7 @@ class JobManagerRunner:
         """
         process = self._process
         if process is None:
-            self._election.stop()
+            self._let_go()
             self._complete(JobStatus.SUSPENDED)
             return
         try:
@@ -187,23 +194,21 @@ class JobManagerRunner:
         except Exception as error:  # noqa: BLE001 - what waits for the result must hear of it
             self.handle_error(error)
 
-    def revoke_leadership(self) -> None:
-        """Suspend the job."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.close()
-
     def handle_error(self, error: Exception) -> None:
         """End without a status."""
         self._process = None
-        self._election.stop()
+        self._let_go()
         self.result.set_exception(error)
 
     def _over(self, info: ExecutionGraphInfo) -> None:
         self.last_info = info
         self._process = None
-        self._election.stop()
+        self._let_go()
         self._complete(info.job_status)
+
+    def _let_go(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
 
     def _complete(self, status: JobStatus) -> None:
         if not self.result.done():

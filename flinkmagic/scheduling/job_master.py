@@ -101,14 +101,12 @@ class JobMaster(JobListener):
         self._main_thread.execute(declare)
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Handle the news that the resource manager has no more than `acquired` slots for this job."""
         self.event_log.add("job master", f"hears that there are no more than {acquired} slots for it")
         self.slot_pool.notify_not_enough_resources(acquired)
 
     # -- task executors --------------------------------------------------------------------------------
 
     def register_task_manager(self, resource_id: str, gateway: TaskExecutorGateway) -> None:
-        """Record that an executor has slots for this job."""
         if self._task_managers.get(resource_id) is gateway:
             return
         if resource_id in self._task_managers:
@@ -125,15 +123,12 @@ class JobMaster(JobListener):
         return self.slot_pool.offer_slots(offers, resource_id, gateway)
 
     def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
-        """Handle the news of an attempt."""
         return self.scheduler.update_task_execution_state(transition)
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
-        """Record an executor's sign of life."""
         self._heartbeats.heard_from(resource_id)
 
     def fail_slot(self, resource_id: str, allocation_id: str, cause: BaseException) -> None:
-        """Handle the loss of a slot that an executor reports."""
         if self.slot_pool.fail_allocation(allocation_id):
             self.scheduler.fail_slot(allocation_id, SlotLostError(allocation_id, resource_id, str(cause)))
 

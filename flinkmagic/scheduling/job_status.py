@@ -99,7 +99,6 @@ class JobListener(Protocol):
 
     def on_job_status_changed(self, old: JobStatus, new: JobStatus, at_ms: float, cause: BaseException | None) -> None:
         """Handle a change of the job as a whole (Flink's `JobStatusListener`)."""
-        ...
 
     def on_execution_state_changed(
         self, vertices: Sequence[int], state: ExecutionState, at_ms: float, error: BaseException | None

@@ -43,20 +43,16 @@ class ComponentMainThreadExecutor(Protocol):
 
     def execute(self, action: Action) -> None:
         """Run `action` after the calls that are due already; callable from any thread."""
-        ...
 
     def schedule(self, action: Action, delay_ms: float) -> ScheduledCall:
         """Run `action` in `delay_ms` milliseconds; callable from any thread."""
-        ...
 
     @property
     def is_current(self) -> bool:
         """Whether the caller is on the main thread."""
-        ...
 
     def assert_running_in_main_thread(self) -> None:
         """Raise if the caller is not on the main thread."""
-        ...
 
 
 def ask(main_thread: ComponentMainThreadExecutor, question: Callable[[], T], timeout_s: float) -> T:

@@ -40,7 +40,6 @@ class SchedulerOperations(Protocol):
 
     def allocate_slots_and_deploy(self, vertices: Sequence[int]) -> None:
         """Give slots to the vertices, wait for all of them, then deploy."""
-        ...
 
 
 class PipelinedRegionSchedulingStrategy:

@@ -25,29 +25,23 @@ class SlotPoolService(PhysicalSlotProvider, Protocol):
     @property
     def required(self) -> int:
         """How many slots the job needs now."""
-        ...
 
     def offer_slots(
         self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
     ) -> list[SlotOffer]:
         """Take the offered slots that are needed, and return them."""
-        ...
 
     def fail_allocation(self, allocation_id: str) -> bool:
         """Remove a slot that an executor has lost; return False if the pool does not have it."""
-        ...
 
     def release_task_manager(self, resource_id: str, cause: BaseException) -> bool:
         """Remove the slots of a lost executor; return whether what ran and was stored there is lost with it."""
-        ...
 
     def notify_not_enough_resources(self, acquired: int) -> None:
         """Handle the news that there are no more slots than `acquired` for this job."""
-        ...
 
     def close_async(self) -> CompletableFuture[None]:
         """Return everything, as the job is over; the future is done when nothing of the job runs any more."""
-        ...
 
 
 class SlotPoolServiceSchedulerFactory(Protocol):
@@ -55,11 +49,9 @@ class SlotPoolServiceSchedulerFactory(Protocol):
 
     def create_slot_pool_service(self, declare: Callable[[int], None]) -> SlotPoolService:
         """Make the pool; it calls `declare` with the number of slots that the job needs, whenever that changes."""
-        ...
 
     def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
         """Make the scheduler over the pool."""
-        ...
 
 
 SchedulerNGFactory = Callable[[PhysicalSlotProvider, Sequence[JobListener]], DefaultScheduler]
@@ -92,5 +84,4 @@ class DefaultSlotPoolServiceSchedulerFactory:
         )
 
     def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
-        """Make the scheduler over the pool."""
         return self.scheduler_factory(slot_pool, listeners)

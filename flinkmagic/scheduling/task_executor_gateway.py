@@ -71,30 +71,24 @@ class TaskExecutorGateway(Protocol):
     @property
     def resource_id(self) -> str:
         """The executor's name, unique among those of a job."""
-        ...
 
     def submit_task(self, descriptor: TaskDeploymentDescriptor) -> None:
         """Run an attempt.
 
         The answers are INITIALIZING, RUNNING, then a terminal state.
         """
-        ...
 
     def cancel_task(self, attempt_id: ExecutionAttemptID) -> None:
         """Stop an attempt; the answer is CANCELED, or the terminal state that came first.
 
         For an attempt that the executor does not know, the answer is CANCELED as well.
         """
-        ...
 
     def free_slot(self, allocation_id: str) -> None:
         """Take a slot back from the job that it was given to."""
-        ...
 
     def release_partitions(self, job_id: str, partition_ids: Sequence[ResultPartitionID]) -> None:
         """Delete finished partitions; skip those that it does not hold."""
-        ...
 
     def heartbeat_from_job_manager(self, job_id: str) -> None:
         """Ask for a sign of life; the answer goes to the job master's `heartbeat_from_task_manager`."""
-        ...

@@ -43,7 +43,7 @@ def edges(graph: AccessExecutionGraph, partition_bytes: Mapping[str, tuple[int, 
         EdgeBytes(
             vertex.id,
             vertex.name,
-            tuple(connection.consumer.name for result in vertex.produced_results for connection in result.consumers),
+            tuple(consumer.name for consumer in vertex.consumers),
             partition_bytes[vertex.id],
         )
         for vertex in graph.job_vertices

@@ -315,11 +315,13 @@ class Job:
 
     def not_retained(self) -> dict[str, str]:
         """Return, by the name of a stage, why no later run can use its result."""
-        return self._deployment.not_retained
+        retention = self._deployment.retention
+        return dict(retention.reasons) if retention is not None else {}
 
     def not_used(self) -> dict[str, str]:
         """Return, by the name of a DataFrame, why rows that were kept of it are not used."""
-        return {**self._unused, **self._deployment.not_used}
+        retention = self._deployment.retention
+        return {**self._unused, **(retention.not_used if retention is not None else {})}
 
     @property
     def added_files(self) -> int:
@@ -328,7 +330,8 @@ class Job:
 
     def not_refreshed(self) -> dict[str, str]:
         """Return, by the name of a stage, why it is computed in full, although an earlier job has done so before."""
-        return self._deployment.not_refreshed
+        retention = self._deployment.retention
+        return dict(retention.not_refreshed) if retention is not None else {}
 
     @property
     def elapsed_ms(self) -> float:

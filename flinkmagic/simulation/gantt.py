@@ -29,17 +29,7 @@ def _shown(text: str) -> str:
 
 
 def gantt_svg(*timelines: Timeline, titles: Sequence[str] | None = None, notes: Sequence[str] = ()) -> str:
-    """Draw one or several runs, one below the other on the same time scale.
-
-    Parameters
-    ----------
-    *timelines : Timeline
-        The runs: a simulated one and a real one, for example.
-    titles : sequence of str, optional
-        The heading of each; by default its name.
-    notes : sequence of str
-        What stands below.
-    """
+    """Draw one or several runs, one below the other on the same time scale, each under a title: by default its name."""
     titles = [timeline.name for timeline in timelines] if titles is None else titles
     longest_ms = max((timeline.makespan_ms for timeline in timelines), default=0.0) or 1.0
     parts, y = [], 0.0

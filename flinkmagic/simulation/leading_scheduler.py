@@ -20,8 +20,6 @@ class LeadingScheduler(DefaultScheduler):
     ----------
     lead_ms : Mapping of str to float
         By the id of a job vertex how long that takes once its inputs are consumable; 0 for one that is absent.
-    **others
-        Those of `DefaultScheduler`.
     """
 
     def __init__(

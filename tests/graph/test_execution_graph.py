@@ -52,9 +52,8 @@ def test_vertices_have_global_indices_in_topological_order(graph: ExecutionGraph
 
 
 def test_partitions_know_their_producers(graph: ExecutionGraph) -> None:
-    assert [graph.producer_of(partition) for partition in range(3)] == [0, 1, 2]
     assert [graph.produced_partitions(index) for index in range(5)] == [[0], [1], [2], [], []]
-    assert graph.result_of(2) is graph.results[0]
+    assert graph.results[0].producer is graph.job_vertices[0]
 
 
 def test_everything_begins_in_created(graph: ExecutionGraph) -> None:
@@ -193,5 +192,5 @@ def test_nothing_grows_with_the_product_of_two_parallelisms(job_graph: JobGraphO
     graph = ExecutionGraph(job_graph(sink))
     assert graph.n_groups == 1
     assert graph.pipelined_regions.count == 1
-    (group,) = graph.consumed_partition_groups(59_999)
-    assert len(group.partitions) * len(group.consumers) == 900_000_000
+    (connection,) = graph.connections
+    assert len(connection.partition_range(0)) * len(connection.consumer_range(0)) == 900_000_000

@@ -10,7 +10,7 @@ from flinkmagic.graph.intermediate_result import Connection
 from flinkmagic.graph.job_graph import JobGraph
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.transformations import PartitionTransformation, SinkTransformation, SourceTransformation
-from tests.graph.consumer_groups import consumer_groups
+from tests.graph.consumer_groups import consumed_groups, consumer_groups
 
 JobGraphOf = Callable[..., JobGraph]
 
@@ -77,11 +77,11 @@ def test_all_to_all_gives_each_consumer_a_subpartition_of_each_partition(connect
     assert graph.results[0].n_subpartitions(2) == 4
 
 
-def test_groups_are_shared_objects_seen_from_both_sides(connect: Connect) -> None:
+def test_groups_are_the_same_from_both_sides(connect: Connect) -> None:
     graph, _ = connect(2, 6, PartitionerKind.RESCALE)
-    (of_first,), (of_third,), (of_last,) = (graph.consumed_partition_groups(index) for index in (2, 4, 7))
-    assert of_first is of_third
-    assert of_first is not of_last
+    (of_first,), (of_third,), (of_last,) = (consumed_groups(graph, index) for index in (2, 4, 7))
+    assert of_first == of_third
+    assert of_first != of_last
     assert (of_last.partitions, of_last.producers, of_last.consumers) == (range(1, 2), range(1, 2), range(5, 8))
     (seen_by_producer,) = consumer_groups(graph, 1)
-    assert seen_by_producer is of_last
+    assert seen_by_producer == of_last

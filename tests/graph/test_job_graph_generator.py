@@ -6,9 +6,9 @@ import pytest
 
 from flinkmagic.errors import graph as errors
 from flinkmagic.graph.exchange_mode import ChainingStrategy, GlobalStreamExchangeMode, StreamExchangeMode
-from flinkmagic.graph.execution_config import ScheduleMode
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph, result_type_of
+from flinkmagic.graph.json_report import report_job_graph
 from flinkmagic.graph.partitioner import PartitionerKind
 from flinkmagic.graph.result_partition_type import DistributionPattern, ResultPartitionType
 from flinkmagic.graph.stream_graph import Invokable, StreamGraph
@@ -78,8 +78,8 @@ def test_the_pattern_is_the_partitioners(
     (edge,) = job_graph(sink).edges
     assert edge.pattern is pattern
     assert edge.ship_strategy_name == kind.name
-    assert edge.is_forward == (kind is PartitionerKind.FORWARD)
-    assert edge.is_broadcast == (kind is PartitionerKind.BROADCAST)
+    assert edge.partitioner.is_forward == (kind is PartitionerKind.FORWARD)
+    assert edge.partitioner.is_broadcast == (kind is PartitionerKind.BROADCAST)
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,14 @@ def test_the_result_type_is_the_exchange_modes(
 
 
 @pytest.mark.parametrize(
-    ("mode", "of_kind"),
-    [
-        ("FORWARD_EDGES_PIPELINED", {"FORWARD": True, "RESCALE": False, "HASH": False}),
-        ("POINTWISE_EDGES_PIPELINED", {"FORWARD": True, "RESCALE": True, "HASH": False}),
-        ("ALL_EDGES_PIPELINED", {"FORWARD": True, "RESCALE": True, "HASH": True}),
-    ],
+    ("mode", "result_type"),
+    [("ALL_EDGES_PIPELINED", "PIPELINED_BOUNDED"), ("ALL_EDGES_BLOCKING", "BLOCKING")],
 )
-def test_an_undefined_mode_is_the_jobs(stream_graph: StreamGraphOf, mode: str, of_kind: dict[str, bool]) -> None:
-    for kind, pipelined in of_kind.items():
-        sink = SinkTransformation(exchange(SourceTransformation("s"), PartitionerKind[kind]), "sink")
+def test_an_undefined_mode_is_the_jobs(stream_graph: StreamGraphOf, mode: str, result_type: str) -> None:
+    for kind in (PartitionerKind.FORWARD, PartitionerKind.RESCALE, PartitionerKind.HASH):
+        sink = SinkTransformation(exchange(SourceTransformation("s"), kind), "sink")
         (edge,) = stream_graph(sink).edges
-        expected = ResultPartitionType.PIPELINED_BOUNDED if pipelined else ResultPartitionType.BLOCKING
-        assert result_type_of(edge, GlobalStreamExchangeMode[mode]) is expected
+        assert result_type_of(edge, GlobalStreamExchangeMode[mode]) is ResultPartitionType(result_type)
 
 
 def readers(job_graph: JobGraphOf, *partitions: PartitionTransformation, **common: object) -> list[list[str]]:
@@ -255,12 +250,11 @@ def test_a_job_id_is_random_unless_given(stream_graph: StreamGraphOf) -> None:
     assert list(one.vertices) == list(other.vertices)
 
 
-def test_the_schedule_mode_is_what_flink_chose(job_graph: JobGraphOf) -> None:
-    def sink() -> Transformation:
-        return SinkTransformation(SourceTransformation("s"), "sink")
-
-    assert job_graph(sink()).schedule_mode is ScheduleMode.EAGER
-    assert job_graph(sink(), batch=True).schedule_mode is ScheduleMode.LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST
+@pytest.mark.parametrize(("batch", "mode"), [(False, "EAGER"), (True, "LAZY_FROM_SOURCES_WITH_BATCH_SLOT_REQUEST")])
+def test_the_schedule_mode_is_what_flink_chose(stream_graph: StreamGraphOf, batch: bool, mode: str) -> None:
+    split = SplitTransformation(SourceTransformation("s"))
+    graph = stream_graph(SinkTransformation(SelectTransformation(split, ["a"]), "sink"), batch=batch)
+    assert report_job_graph(create_job_graph(graph), graph)["schedule_mode"] == mode
 
 
 def test_a_long_chain_needs_no_recursion(job_graph: JobGraphOf) -> None:

@@ -14,7 +14,7 @@ from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.json_report import report_graphs
 from flinkmagic.graph.pipelined_region import logical_pipelined_regions
 from flinkmagic.graph.slot_sharing import local_input_preferred
-from tests.graph.consumer_groups import consumer_groups
+from tests.graph.consumer_groups import consumed_groups, consumer_groups
 
 PARTITIONERS = ["hash", "rescale", "rescale", "forward", "rebalance", "broadcast", "shuffle", "global", "custom"]
 MODES = ["UNDEFINED", "UNDEFINED", "PIPELINED", "BATCH"]
@@ -120,7 +120,7 @@ def test_every_partition_is_consumed_as_the_pattern_says(topology: dict[str, Any
         readers = {
             (partition, consumer)
             for consumer in connection.consumer.vertices
-            for group in graph.consumed_partition_groups(consumer)
+            for group in consumed_groups(graph, consumer)
             if group.connection is connection
             for partition in group.partitions
         }
@@ -217,7 +217,7 @@ def slots_by_definition(graph: ExecutionGraph) -> list[int]:
         for subtask, index in enumerate(job_vertex.vertices):
             group = constraints.get((id(co_location), subtask)) if co_location else None
             if group is None:
-                offers = (group_of[p] for g in graph.consumed_partition_groups(index) for p in g.producers)
+                offers = (group_of[p] for g in consumed_groups(graph, index) for p in g.producers)
                 group = next((offer for offer in offers if free(offer, index, shared)), None)
             if group is None:
                 left.append(index)

@@ -19,7 +19,7 @@ from flinkmagic.scheduling.failover.failover_strategy import RestartPipelinedReg
 from flinkmagic.scheduling.partition_tracker import RegionPartitionGroupReleaseStrategy
 from flinkmagic.scheduling.pipelined_region_scheduling_strategy import PipelinedRegionSchedulingStrategy
 from flinkmagic.scheduling.scheduling_topology import SchedulingTopology
-from tests.graph.consumer_groups import consumer_groups
+from tests.graph.consumer_groups import consumed_groups, consumer_groups, result_of
 
 PIPELINED_WEB = [
     ("a", 2, ()),
@@ -71,7 +71,7 @@ class Definition:
     def is_ready(self, region: int, new: set[int]) -> bool:
         inputs = []
         for vertex in self.members(region):
-            for group in self.graph.consumed_partition_groups(vertex):
+            for group in consumed_groups(self.graph, vertex):
                 elsewhere = [p for p in group.producers if self.region_of[p] != region]
                 if not elsewhere or group.result_type.must_be_pipelined_consumed:
                     continue
@@ -87,7 +87,7 @@ class Definition:
         while True:
             more: set[int] = set()
             for member in (m for region in regions for m in self.members(region)):
-                for group in self.graph.consumed_partition_groups(member):
+                for group in consumed_groups(self.graph, member):
                     for partition, producer in zip(group.partitions, group.producers, strict=True):
                         if partition in gone or not group.result_type.is_reconsumable:
                             more.add(self.region_of[producer])
@@ -105,7 +105,7 @@ class Definition:
         return {
             partition
             for partition in range(self.graph.n_partitions)
-            if (result := self.graph.result_of(partition).result_type).is_blocking or result.is_hybrid
+            if (result := result_of(self.graph, partition).result_type).is_blocking or result.is_hybrid
             if all(
                 self.region_of[reader] in done
                 for readers in consumer_groups(self.graph, partition)

@@ -47,8 +47,8 @@ class ClusterInvariants:
         for resource_id, executor in self._cluster.executors.items():
             _require(not executor.tasks, f"no task is left on {resource_id}")
             _require(executor.slots.count(None) == len(executor.slots), f"all slots of {resource_id} are free")
-            known = manager.free_slots_on(resource_id)
-            _require(known in (None, len(executor.slots)), f"the slots of {resource_id} are known as free")
+            known = manager._executors.get(resource_id)
+            _require(known is None or known.n_free == len(executor.slots), f"{resource_id}'s slots are known as free")
         _require(self._simulation.job_master.slot_pool.pool.n_slots == 0, "the slot pool is empty")
         if self._simulation.scheduler.job_status.is_globally_terminal:
             self._check_nothing_lies_about()
@@ -76,14 +76,13 @@ class ClusterInvariants:
     def _check_pool(self) -> None:
         bridge = self._simulation.job_master.slot_pool
         pool = bridge.pool
-        fulfilled = bridge.fulfilled_requests
         _require(
-            pool.required == len(bridge.pending_requests) + len(fulfilled),
+            pool.required == len(bridge._pending) + len(bridge._fulfilled),
             f"{pool.required} slots are required, one for each request",
         )
         free = {slot.allocation_id for slot in pool.free_slots()}
         lent = pool._slots.keys() - free
-        _require(lent.issubset(fulfilled), "lent slots belong to requests")
+        _require(lent.issubset(bridge._fulfilled), "lent slots belong to requests")
 
     def _check_nothing_lies_about(self) -> None:
         graph, shuffle = self._simulation.execution_graph, self._cluster.shuffle

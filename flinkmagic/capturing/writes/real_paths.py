@@ -20,13 +20,7 @@ _folders: dict[str, tuple[tuple[int, int], str]] = {}
 
 
 def real_path(path: str) -> str:
-    """Return what `os.path.realpath` gives.
-
-    Parameters
-    ----------
-    path : str
-        Absolute; it need not exist.
-    """
+    """Return what `os.path.realpath` gives for an absolute path, which need not exist."""
     folder, name = os.path.split(path)
     if name in ("", os.curdir, os.pardir):
         return os.path.realpath(path)
@@ -69,13 +63,7 @@ class Folders:
         _judged.add(self)
 
     def hold(self, path: str) -> bool:
-        """Return whether a path is, or lies in, a folder of no interest, and is no link.
-
-        Parameters
-        ----------
-        path : str
-            Absolute.
-        """
+        """Return whether an absolute path is, or lies in, a folder of no interest, and is no link."""
         folder = os.path.dirname(path)
         return (self._verdict(folder) and not _is_link(path)) or self._verdict(path)
 

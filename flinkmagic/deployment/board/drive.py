@@ -109,17 +109,14 @@ class Board(Protocol):
 
     def handle(self, event: Any) -> Iterator[Any]:
         """Return what to do about an event; each instruction is carried out before the next one is taken."""
-        ...
 
     @property
     def required(self) -> int:
         """How many slots the job needs now."""
-        ...
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing of the job is at Spark."""
-        ...
 
 
 class BoardDrive:
@@ -208,7 +205,6 @@ class BoardDrive:
         return self
 
     def create_scheduler(self, slot_pool: SlotPoolService, listeners: Sequence[JobListener]) -> DefaultScheduler:
-        """Make the scheduler over the pool."""
         self.scheduler = DefaultScheduler(
             self._graph,
             main_thread=self._main_thread,
@@ -230,7 +226,6 @@ class BoardDrive:
 
     @property
     def required(self) -> int:
-        """How many slots the job needs now."""
         return self._board.required
 
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:

@@ -12,15 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from flinkmagic.deployment.stages.write_retries import EarlierRun
-from flinkmagic.deployment.watching.task_events import (
-    ExecutorAdded,
-    ExecutorRemoved,
-    JobEnded,
-    JobStarted,
-    Marker,
-    TaskEnded,
-    TaskStarted,
-)
+from flinkmagic.deployment.watching.task_events import JobStarted, TaskStarted
 from flinkmagic.errors.scheduling import ExecutorRecoveryError
 from flinkmagic.graph.execution_graph import ExecutionAttemptID
 from flinkmagic.graph.execution_state import ExecutionState
@@ -134,28 +126,6 @@ class ResultTakenUp:
 
     index: int
     shuffle_id: int
-
-
-Event = (
-    SlotRequested
-    | RequestCanceled
-    | SlotFreed
-    | TaskDeployed
-    | CancelRequested
-    | CallReturned
-    | DecisionDue
-    | JobSubmitted
-    | JobEnded
-    | TaskLaunched
-    | TaskEnded
-    | Marker
-    | StageEnded
-    | Overdue
-    | ExecutorAdded
-    | ExecutorRemoved
-    | SessionLost
-    | ResultTakenUp
-)
 
 
 # -- instructions --------------------------------------------------------------------------------------

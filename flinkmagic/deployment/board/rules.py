@@ -34,7 +34,6 @@ from flinkmagic.deployment.board.messages import (
     CancelRequested,
     CancelStage,
     DecisionDue,
-    Event,
     FailJob,
     GiveSlot,
     Instruction,
@@ -141,15 +140,13 @@ class StageBoard:
 
     @property
     def required(self) -> int:
-        """How many slots the job needs now."""
         return self.state.required
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of the job is at Spark."""
         return not self.state.active
 
-    def handle(self, event: Event) -> Iterator[Instruction]:
+    def handle(self, event: Any) -> Iterator[Instruction]:
         """Return what to do about an event; carry out each instruction before the next one is taken."""
         yield from self._rules[type(event)](event)
 

@@ -440,7 +440,5 @@ def remaining_paths(graph: ExecutionGraph) -> list[int]:
     """Return, by job vertex index, how many vertices the longest path from it to an end of the job has."""
     path = [1] * len(graph.job_vertices)
     for job_vertex in reversed(graph.job_vertices):
-        for result in job_vertex.produced_results:
-            for connection in result.consumers:
-                path[job_vertex.index] = max(path[job_vertex.index], 1 + path[connection.consumer.index])
+        path[job_vertex.index] = 1 + max((path[consumer.index] for consumer in job_vertex.consumers), default=0)
     return path

@@ -244,10 +244,6 @@ class StageRun:
     ----------
     tag : str
         The tag under which its Spark jobs are submitted; no other submission has it.
-    description : str
-        What Spark's UI shows for its jobs.
-    place : StagePlace
-        Where it stands in its run.
     earlier : EarlierRun, optional
         How far the vertex came when it was submitted before; None if it was not.
     on_outcome : callable

@@ -173,13 +173,7 @@ class StreamingDeployment(Deployment):
         return any(query.isActive() or query.exception().isDefined() for query in self._queries.values())
 
     def queries(self, *, closely: bool = False) -> dict[int, QuerySeen]:
-        """Return the last batches of each query, and the tasks of the running one, by the index of its sink.
-
-        Parameters
-        ----------
-        closely : bool
-            As `QueryProgress.seen` takes it.
-        """
+        """Return the last batches of each query, and the tasks of the running one, by the index of its sink."""
         return {index: one.seen(closely=closely) for index, one in self._progress.items()}
 
     def snapshot(self) -> DeploymentSnapshot:

@@ -78,10 +78,13 @@ public class ColumnPlanning {
 
     /** A source of the query. */
     public static class Source {
+        /** The key of its rows. */
+        public final String key;
+        /** What is kept of it is called so. */
+        public final String name;
+        /** The length of its files. */
+        public final long bytes;
         private final ColumnPlanning planning;
-        private final String key;
-        private final String name;
-        private final long bytes;
         private final double share;
         private final double passes;
         private final ArrayList<KeptColumns> used = new ArrayList<KeptColumns>();
@@ -127,21 +130,6 @@ public class ColumnPlanning {
         /** What the query keeps of it; null if that is nothing. */
         public KeptColumns filling() {
             return filling;
-        }
-
-        /** The key of its rows. */
-        public String key() {
-            return key;
-        }
-
-        /** What is kept of it is called so. */
-        public String name() {
-            return name;
-        }
-
-        /** The length of its files. */
-        public long bytes() {
-            return bytes;
         }
 
         /** How much, as a share of all columns of all rows, may be parsed and kept beside the query. */

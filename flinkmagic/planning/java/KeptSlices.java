@@ -253,26 +253,26 @@ public class KeptSlices {
                 return;
             }
             Slices known = known(source);
-            boolean mayFill = source.isReadWhole().booleanValue() && source.share() > 0 && !fills.containsKey(source.key());
-            if (known.all.isEmpty() && !mayFill && !fills.containsKey(source.key())) {
+            boolean mayFill = source.isReadWhole().booleanValue() && source.share() > 0 && !fills.containsKey(source.key);
+            if (known.all.isEmpty() && !mayFill && !fills.containsKey(source.key)) {
                 return;
             }
             FilePartition[] layout = layout((FileScanRDD) scan.inputRDD());
             if (!isSplitable(scan, layout) || known.last() != null && !isSame(layout, known.last().layout)) {
                 return;
             }
-            Slice more = mayFill ? Slice.next(layout, known.last(), source.share() * source.bytes()) : null;
+            Slice more = mayFill ? Slice.next(layout, known.last(), source.share() * source.bytes) : null;
             if (more != null) {
-                fills.put(source.key(), more);
+                fills.put(source.key, more);
             }
-            if (!known.all.isEmpty() || fills.containsKey(source.key())) {
-                read.put(source.key(), known);
-                decided.put(scan, source.key());
+            if (!known.all.isEmpty() || fills.containsKey(source.key)) {
+                read.put(source.key, known);
+                decided.put(scan, source.key);
             }
         }
 
         private Slices known(ColumnPlanning.Source source) {
-            return read.containsKey(source.key()) ? (Slices) read.get(source.key()) : slices.of(source.key());
+            return read.containsKey(source.key) ? (Slices) read.get(source.key) : slices.of(source.key);
         }
 
         /** The scans stay in the plan, as its key is made of them: what differs is where their rows come from. */
@@ -285,8 +285,8 @@ public class KeptSlices {
                 if (!known.all.isEmpty()) {
                     FileScanRDD files = (FileScanRDD) scan.inputRDD();
                     if (isSame(layout(files), known.last().layout)) {
-                        read.put(source.key(), known);
-                        made.add(source.key());
+                        read.put(source.key, known);
+                        made.add(source.key);
                         Reflect.field(FileSourceScanExec.class, "inputRDD").set(scan, rows(scan, files, known));
                     }
                 }
@@ -341,7 +341,7 @@ public class KeptSlices {
          * Whether a plan that reads kept columns of a source was made, to be run: none is if a stage's result is there.
          */
         public synchronized boolean hasRead(ColumnPlanning.Source source) {
-            boolean has = made.contains(source.key());
+            boolean has = made.contains(source.key);
             for (KeptColumns columns : source.columns()) {
                 has = has || madeOfCaches.containsKey(columns.relation().cacheBuilder());
             }
@@ -376,7 +376,7 @@ public class KeptSlices {
             Slice more = (Slice) fills.get(key);
             if (more != null && isSame(layout(files), more.layout)) {
                 if (more.batches == null) {
-                    more.keep(scan, files, planning.level(), planning.sourceOf(scan.relation()).name());
+                    more.keep(scan, files, planning.level(), planning.sourceOf(scan.relation()).name);
                 }
                 used.all.add(more);
             }

@@ -3,6 +3,8 @@ package flinkmagic.planning;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.TimeUnit;
 
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
@@ -14,6 +16,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.sql.execution.command.ExecutedCommandExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
+import org.apache.spark.util.ThreadUtils;
 import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
@@ -65,16 +68,13 @@ public class LeafPartitions {
         if (scans.size() < 2) {
             return;
         }
-        Thread[] threads = new Thread[Math.min(scans.size(), Runtime.getRuntime().availableProcessors())];
-        java.util.Iterator each = new ArrayList(scans.values()).iterator();
-        for (int i = 0; i < threads.length; i++) {
-            threads[i] = new Thread(new Ask(each), "flinkmagic-scans");
-            threads[i].setDaemon(true);
-            threads[i].start();
+        int threads = Math.min(scans.size(), Runtime.getRuntime().availableProcessors());
+        ExecutorService asking = ThreadUtils.newDaemonFixedThreadPool(threads, "flinkmagic-scans");
+        for (Object scan : scans.values()) {
+            asking.execute(new Ask((FileSourceScanExec) scan));
         }
-        for (Thread one : threads) {
-            one.join();
-        }
+        asking.shutdown();
+        asking.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
     }
 
     private void collect(SparkPlan plan, String scope, HashMap scans) {
@@ -91,28 +91,20 @@ public class LeafPartitions {
         }
     }
 
-    /** Asks one scan after the other; they remember their answers. */
+    /** Asks a scan, which remembers its answer. */
     static class Ask implements Runnable {
-        private final java.util.Iterator scans;
+        private final FileSourceScanExec scan;
 
-        Ask(java.util.Iterator scans) {
-            this.scans = scans;
+        Ask(FileSourceScanExec scan) {
+            this.scan = scan;
         }
 
         @Override
         public void run() {
-            for (FileSourceScanExec scan = next(); scan != null; scan = next()) {
-                try {
-                    scan.inputRDD();
-                } catch (Throwable failed) {
-                    continue;  // it will say so once more to the code that counts
-                }
-            }
-        }
-
-        private FileSourceScanExec next() {
-            synchronized (scans) {
-                return scans.hasNext() ? (FileSourceScanExec) scans.next() : null;
+            try {
+                scan.inputRDD();
+            } catch (Throwable failed) {
+                return;  // it will say so once more to the code that counts
             }
         }
     }

@@ -1,6 +1,5 @@
 package flinkmagic.planning;
 
-import java.io.ByteArrayOutputStream;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
@@ -8,9 +7,8 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.zip.DeflaterOutputStream;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
+import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -37,7 +35,6 @@ import scala.collection.JavaConverters;
  * Nodes are numbered over all plans of the job.
  */
 public class PlanReader {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final String PYTHON = "org.apache.spark.sql.execution.python.";
 
     /** How many columns of a node are spelled out in its text; Spark's own default. */
@@ -52,9 +49,7 @@ public class PlanReader {
     private String scope;
 
     /**
-     * Returns the facts of the nodes that were not read before, as deflated JSON: an answer that does not fit into the
-     * gateway's buffer of 8 KB goes out in two packets, and the second waits until the other side acknowledges the
-     * first, which takes it 40 ms.
+     * Returns the facts of the nodes that were not read before, as deflated JSON.
      *
      * @param scope only exchanges and subqueries that were read under equal scopes are compared
      */
@@ -66,16 +61,7 @@ public class PlanReader {
         Map<String, Object> answer = new LinkedHashMap<String, Object>();
         answer.put("root", number);
         answer.put("nodes", records);
-        return deflated(answer);
-    }
-
-    /** An answer as deflated JSON. */
-    public static byte[] deflated(Map answer) throws Exception {
-        ByteArrayOutputStream deflated = new ByteArrayOutputStream();
-        DeflaterOutputStream out = new DeflaterOutputStream(deflated);
-        out.write(JSON.writeValueAsBytes(answer));
-        out.close();
-        return deflated.toByteArray();
+        return Reflect.deflated(answer);
     }
 
     /** The physical operator of a number. */

@@ -162,11 +162,6 @@ public class PlanRebuilder {
         return PipelinedExchanges.dependency((ShuffleExchangeExec) exchange(plan));
     }
 
-    /** Whether the RDD of a leaf, as the user gave it, is made through shuffles. */
-    public boolean readsShuffle(SparkPlan leaf) {
-        return PipelinedExchanges.readsShuffle(leaf);
-    }
-
     /** Makes such an exchange again, with what was made over it: Spark never runs one twice. */
     public synchronized void renewPipelined(SparkPlan plan) {
         forget(ran(plan));

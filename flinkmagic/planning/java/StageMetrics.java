@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
@@ -34,7 +35,7 @@ import scala.collection.JavaConverters;
  */
 public class StageMetrics {
     /**
-     * The metrics above zero of each operator, by its number and their names, as deflated JSON (see `PlanReader.read`).
+     * The metrics above zero of each operator, by its number and their names, as deflated JSON.
      *
      * @param numbers those of the stage's operators, separated by commas
      * @param top what is above them, an exchange or a write's command, as it was planned: its metrics have the name
@@ -53,7 +54,7 @@ public class StageMetrics {
             answer.put("top", facts(ran(rebuilder, top), words));
         }
         answer.put("words", words);
-        return PlanReader.deflated(answer);
+        return Reflect.deflated(answer);
     }
 
     /** A cached plan runs as it was read. */

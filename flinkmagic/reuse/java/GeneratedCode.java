@@ -65,9 +65,6 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
     private File file;
     private volatile boolean isWritten = true;
 
-    public GeneratedCode() {
-    }
-
     /**
      * Put this before Spark's cache, once for a JVM.
      *

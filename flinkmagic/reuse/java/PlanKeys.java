@@ -1,6 +1,5 @@
 package flinkmagic.reuse;
 
-import java.io.ByteArrayOutputStream;
 import java.lang.reflect.Array;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -12,7 +11,6 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Pattern;
-import java.util.zip.DeflaterOutputStream;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import flinkmagic.jvm.Reflect;
@@ -234,8 +232,7 @@ public class PlanKeys {
 
     /**
      * As `keyOf`, of an analysed query, which costs no planning: the same rules say what is equal. Its caches are not
-     * looked into: they hold what the query says. Settings count beside it. Deflated: it names all files, and the gateway
-     * sends a long answer in two packets, of which the second waits 40 ms.
+     * looked into: they hold what the query says. Settings count beside it. Deflated, as it names all files.
      */
     public byte[] keyOfQuery(LogicalPlan query) throws Exception {
         rules(true, false);
@@ -246,11 +243,7 @@ public class PlanKeys {
             listed.add(listings.facts(number.intValue()));
         }
         answer.put("listed", listed);
-        ByteArrayOutputStream deflated = new ByteArrayOutputStream();
-        DeflaterOutputStream out = new DeflaterOutputStream(deflated);
-        out.write(JSON.writeValueAsBytes(answer));
-        out.close();
-        return deflated.toByteArray();
+        return Reflect.deflated(answer);
     }
 
     /** As `keyOf`, of a part of a query as it is analysed: of what reads files, whether that is cached or not. */

@@ -21,13 +21,7 @@ class FailureHandlingResult:
 
 
 class ExecutionFailureHandler:
-    """Asks one strategy what to restart and the other whether and when to, and keeps the history.
-
-    Parameters
-    ----------
-    n_vertices : int
-        A global failure restarts all of them.
-    """
+    """Asks one strategy what to restart and the other whether and when to, and keeps the history."""
 
     def __init__(
         self,

@@ -22,7 +22,6 @@ class ResultPartitionAvailabilityChecker(Protocol):
 
     def unavailable_partitions(self, start: int, end: int) -> Iterable[int]:
         """Return those of the partitions from `start` up to `end` that cannot be read."""
-        ...
 
 
 class FailoverStrategy(Protocol):
@@ -30,7 +29,6 @@ class FailoverStrategy(Protocol):
 
     def tasks_needing_restart(self, vertex: int, cause: BaseException) -> list[int]:
         """Return the vertices to restart, ascending, after `vertex` failed with `cause`."""
-        ...
 
 
 class RestartPipelinedRegionFailoverStrategy:

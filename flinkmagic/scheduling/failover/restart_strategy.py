@@ -36,15 +36,12 @@ class RestartBackoffTimeStrategy(Protocol):
 
     def notify_failure(self, cause: BaseException) -> bool:
         """Count a failure; return False if it belongs to the attempt that is still waiting to restart."""
-        ...
 
     def can_restart(self) -> bool:
         """Return whether the job may restart after the last failure."""
-        ...
 
     def backoff_ms(self) -> float:
         """Return how long to wait before that restart."""
-        ...
 
 
 class NoRestartBackoffTimeStrategy:

@@ -60,7 +60,7 @@ class StoredJob:
 class JobGraphStore:
     """Keeps jobs in a folder, which is made if needed; one journal each.
 
-    Reading needs no lock. To write, one must lead the job (`LeaderElection` on `lock_path`).
+    Reading needs no lock. To write, one must lead the job (hold the lock on `lock_path`).
     """
 
     def __init__(self, folder: Path) -> None:

@@ -59,16 +59,6 @@ class DeclarativeSlotPoolBridge:
         self._is_idle_check_due = False
         self._is_closed = False
 
-    @property
-    def pending_requests(self) -> list[PhysicalSlotRequest]:
-        """The requests that wait, in the order in which they were made."""
-        return list(self._pending.values())
-
-    @property
-    def fulfilled_requests(self) -> dict[str, PhysicalSlotRequest]:
-        """The requests that have their slots, by allocation id."""
-        return dict(self._fulfilled)
-
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Ask for the slots of one call."""
         free = self.pool.free_slots()
@@ -106,7 +96,6 @@ class DeclarativeSlotPoolBridge:
         self.pool.decrease_requirements_by(1)
 
     def notify_not_enough_resources(self, acquired: int) -> None:
-        """Handle the news that there are no more slots than `acquired` for this job."""
         waiting = [r for r in self._pending.values() if r.slot_will_be_occupied_indefinitely]
         if waiting:
             groups = sorted({request.slot_sharing_group for request in waiting})
@@ -118,17 +107,14 @@ class DeclarativeSlotPoolBridge:
 
     @property
     def required(self) -> int:
-        """How many slots the job needs now."""
         return self.pool.required
 
     def offer_slots(
         self, offers: Sequence[SlotOffer], resource_id: str, gateway: TaskExecutorGateway
     ) -> list[SlotOffer]:
-        """Take the offered slots that are needed, and return them."""
         return self.pool.offer_slots(offers, resource_id, gateway)
 
     def fail_allocation(self, allocation_id: str) -> bool:
-        """Remove a slot that an executor has lost; return False if the pool does not have it."""
         if not self.pool.contains(allocation_id):
             return False
         self.pool.release_slot(allocation_id)

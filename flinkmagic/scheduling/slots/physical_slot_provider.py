@@ -49,15 +49,12 @@ class PhysicalSlotProvider(Protocol):
 
     def allocate_physical_slots(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Ask for slots; each request's future is completed with a slot, or failed."""
-        ...
 
     def cancel_slot_request(self, slot_request_id: str) -> None:
         """Cancel a request that was not fulfilled yet; leave its future as it is."""
-        ...
 
     def free_slot(self, allocation_id: str) -> None:
         """Return a slot that fulfilled a request and in which no task is left."""
-        ...
 
 
 @runtime_checkable
@@ -66,4 +63,3 @@ class BulkWatcher(Protocol):
 
     def watch_bulk(self, requests: Sequence[PhysicalSlotRequest]) -> None:
         """Fail requests that are needed together, of this call and of earlier ones, if they can never be fulfilled."""
-        ...

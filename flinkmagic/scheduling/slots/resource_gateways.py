@@ -25,11 +25,9 @@ class ManagedTaskExecutorGateway(TaskExecutorGateway, Protocol):
 
     def request_slot(self, slot_index: int, job_id: str, allocation_id: str) -> None:
         """Reserve a slot for a job, and offer it to the job's master."""
-        ...
 
     def heartbeat_from_resource_manager(self) -> None:
         """Ask for a sign of life; answered through `ResourceManager.heartbeat_from_task_manager`."""
-        ...
 
 
 class JobMasterGateway(Protocol):
@@ -38,40 +36,31 @@ class JobMasterGateway(Protocol):
     @property
     def job_id(self) -> str:
         """The job."""
-        ...
 
     @property
     def event_log(self) -> JobEventLog:
         """The job's event log."""
-        ...
 
     def register_task_manager(self, resource_id: str, gateway: TaskExecutorGateway) -> None:
         """Record that an executor has slots for this job."""
-        ...
 
     def offer_slots(self, resource_id: str, offers: Sequence[SlotOffer]) -> list[SlotOffer]:
         """Take the offered slots that are needed; the others stay with the executor."""
-        ...
 
     def update_task_execution_state(self, transition: TaskExecutionStateTransition) -> bool:
         """Handle the news of an attempt."""
-        ...
 
     def heartbeat_from_task_manager(self, resource_id: str) -> None:
         """Record an executor's sign of life."""
-        ...
 
     def fail_slot(self, resource_id: str, allocation_id: str, cause: BaseException) -> None:
         """Handle the loss of a slot that an executor reports."""
-        ...
 
     def disconnect_task_manager(self, resource_id: str, cause: BaseException) -> None:
         """Handle the loss of an executor."""
-        ...
 
     def notify_not_enough_resources(self, acquired: int) -> None:
         """Handle the news that the resource manager has no more than `acquired` slots for this job."""
-        ...
 
 
 class ResourceManagerGateway(Protocol):
@@ -79,12 +68,9 @@ class ResourceManagerGateway(Protocol):
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
         """Register a job's master."""
-        ...
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
         """Record how many slots a job needs in all."""
-        ...
 
     def disconnect_job_master(self, job_id: str) -> None:
         """Forget a job: it needs nothing any more."""
-        ...

@@ -68,11 +68,6 @@ class ResourceManager:
         self._heartbeats = HeartbeatManager(clock, main_thread, heartbeat, self.disconnect_task_manager)
         main_thread.schedule(self._started_up, start_up_ms)
 
-    def free_slots_on(self, resource_id: str) -> int | None:
-        """Return how many slots of an executor are given to no job; None for one that is not registered."""
-        executor = self._executors.get(resource_id)
-        return None if executor is None else executor.n_free
-
     def slots_of(self, job_id: str) -> int:
         """Return how many slots a job has been given."""
         return sum(executor.slots.count(job_id) for executor in self._executors.values())
@@ -114,12 +109,10 @@ class ResourceManager:
     # -- jobs ----------------------------------------------------------------------------------------------
 
     def register_job_master(self, job_master: JobMasterGateway) -> None:
-        """Register a job's master."""
         self._event_log.add("resource manager", f"the master of job {job_master.job_id} registers")
         self._jobs[job_master.job_id] = _Job(job_master)
 
     def declare_required_resources(self, job_id: str, slots: int) -> None:
-        """Record how many slots a job needs in all."""
         job = self._jobs.get(job_id)
         if job is not None:
             job.required = slots

@@ -63,7 +63,7 @@ class TextReads:
     @property
     def are_columns(self) -> bool:
         """Whether kept columns are read, or columns are kept."""
-        return self.query is not None and self.query.reads_columns
+        return bool(self.names)
 
     @property
     def names(self) -> list[str]:

@@ -181,4 +181,4 @@ def test_what_is_observed_is_computed_by_every_run(spark, n, deploy, tmp_path):
     run(Observation("same"))
     again = run(Observation("same"))
     assert not again.taken_up.finished
-    assert {reason.partition(",")[0] for reason in again.not_retained.values()} == {"it is observed (observe)"}
+    assert {reason.partition(",")[0] for reason in again.retention.reasons.values()} == {"it is observed (observe)"}

@@ -115,7 +115,7 @@ def test_a_free_slot_is_used_before_another_is_waited_for() -> None:
     p.bridge.free_slot("s2")
     (again,) = p.ask("c")
     assert given(again) == ["s2"]
-    assert p.bridge.pending_requests == []
+    assert not p.bridge._pending
 
 
 def test_a_free_slot_on_a_preferred_executor_is_taken_first() -> None:

@@ -1,6 +1,5 @@
 package flinkmagic.capturing.driver;
 
-import java.io.ByteArrayOutputStream;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -9,9 +8,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.zip.DeflaterOutputStream;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -35,8 +32,6 @@ import scala.collection.JavaConverters;
  * Answers what a capture asks the driver, each question in one call from Python. Executes nothing.
  */
 public class CaptureReader {
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     /**
      * Whether a query is analysed only as part of another query, one of whose columns it names (`Column.outer`). From
      * 4.0 on a Dataset asks `QueryExecution.isLazyAnalysis`, as this does.
@@ -64,12 +59,12 @@ public class CaptureReader {
         facts.put("namespace", Arrays.asList(state.catalogManager().currentNamespace()));
         facts.put("conf", texts(state.conf().getAllConfs()));
         facts.put("hadoop", hadoopSettings(context.hadoopConfiguration()));
-        return deflated(facts);
+        return Reflect.deflated(facts);
     }
 
     /** What was set in a context's Hadoop configuration, as deflated JSON. */
     public byte[] hadoop(Configuration configuration) throws Exception {
-        return deflated(hadoopSettings(configuration));
+        return Reflect.deflated(hadoopSettings(configuration));
     }
 
     /** By name, Hadoop's own value of settings that were not set; null if it has none. As deflated JSON. */
@@ -79,7 +74,7 @@ public class CaptureReader {
         for (String name : names) {
             defaults.put(name, unset.getRaw(name));
         }
-        return deflated(defaults);
+        return Reflect.deflated(defaults);
     }
 
     /** All that does not come from Hadoop's own default files. */
@@ -113,7 +108,7 @@ public class CaptureReader {
         facts.put("elsewhere", command.catalogTable().isEmpty() ? new ArrayList()
             : foldersElsewhere((CatalogTable) command.catalogTable().get(), state));
         facts.put("table", Boolean.valueOf(command.catalogTable().isDefined()));
-        return deflated(facts);
+        return Reflect.deflated(facts);
     }
 
     /** The command's own answer follows the configuration of the thread's session, which may be another one's. */
@@ -131,7 +126,7 @@ public class CaptureReader {
     /** The partition folders outside its own folder of the table that a relation reads; deflated JSON. */
     public byte[] partitionsElsewhere(LogicalRelation leaf) throws Exception {
         if (leaf.catalogTable().isEmpty() || !(leaf.relation() instanceof HadoopFsRelation)) {
-            return deflated(new ArrayList());
+            return Reflect.deflated(new ArrayList());
         }
         HadoopFsRelation files = (HadoopFsRelation) leaf.relation();
         return partitionsElsewhere((CatalogTable) leaf.catalogTable().get(), files.sparkSession().sessionState());
@@ -139,7 +134,7 @@ public class CaptureReader {
 
     /** The folders of a table's partitions that lie outside the table's folder, as deflated JSON. */
     public byte[] partitionsElsewhere(CatalogTable table, SessionState state) throws Exception {
-        return deflated(foldersElsewhere(table, state));
+        return Reflect.deflated(foldersElsewhere(table, state));
     }
 
     private static List foldersElsewhere(CatalogTable table, SessionState state) {
@@ -187,17 +182,5 @@ public class CaptureReader {
             found.put(entry._1(), entry._2());
         }
         return found;
-    }
-
-    /**
-     * As deflated JSON: an answer that does not fit into the gateway's buffer of 8 KB goes out in two packets, and the
-     * second waits until the other side acknowledges the first, which takes it 40 ms.
-     */
-    public static byte[] deflated(Object facts) throws Exception {
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        DeflaterOutputStream out = new DeflaterOutputStream(bytes);
-        out.write(JSON.writeValueAsBytes(facts));
-        out.close();
-        return bytes.toByteArray();
     }
 }

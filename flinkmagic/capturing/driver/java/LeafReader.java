@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -39,7 +40,7 @@ public class LeafReader {
             }
             facts.add(fact);
         }
-        return CaptureReader.deflated(facts);
+        return Reflect.deflated(facts);
     }
 
     /** One of the leaves, by its place among them. */

@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.Dependency;
@@ -32,7 +33,7 @@ public class LineageReader {
         for (RDD each : lineageOf(rdd).values()) {
             addPaths(each, found);
         }
-        return CaptureReader.deflated(found);
+        return Reflect.deflated(found);
     }
 
     /** Whether an RDD is part of the lineage of another. */

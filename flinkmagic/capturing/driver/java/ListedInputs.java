@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
@@ -43,7 +44,7 @@ public class ListedInputs {
                 found.add(entry);
             }
         }
-        return CaptureReader.deflated(found);
+        return Reflect.deflated(found);
     }
 
     private static List<FileStatus> listed(LogicalPlan plan) {

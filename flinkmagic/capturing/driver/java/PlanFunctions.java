@@ -8,6 +8,7 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.Dependency;
 import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.broadcast.Broadcast;
@@ -79,7 +80,7 @@ public class PlanFunctions {
         facts.put("functions", commands);
         facts.put("opaque", opaque);
         facts.put("broadcasts", broadcasts);
-        return CaptureReader.deflated(facts);
+        return Reflect.deflated(facts);
     }
 
     private void refuse(String what) {

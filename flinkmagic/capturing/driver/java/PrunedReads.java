@@ -5,6 +5,7 @@ import java.nio.file.Paths;
 import java.util.HashSet;
 import java.util.Set;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
@@ -31,12 +32,12 @@ public class PrunedReads {
      */
     public byte[] places(QueryExecution query) throws Exception {
         if (!((QueryPlan) query.optimizedPlan()).subqueriesAll().isEmpty()) {
-            return CaptureReader.deflated(null);
+            return Reflect.deflated(null);
         }
         HashSet found = new HashSet();
         for (Object leaf : JavaConverters.asJavaIterable(query.sparkPlan().collectLeaves())) {
             if (leaf.getClass().getSimpleName().equals("InMemoryTableScanExec")) {
-                return CaptureReader.deflated(null);
+                return Reflect.deflated(null);
             }
             if (leaf instanceof FileSourceScanExec) {
                 FileSourceScanExec scan = (FileSourceScanExec) leaf;
@@ -45,7 +46,7 @@ public class PrunedReads {
                 }
             }
         }
-        return CaptureReader.deflated(found);
+        return Reflect.deflated(found);
     }
 
     /** Any version of Scala accepts a Scala list as the sequence that Spark takes. */

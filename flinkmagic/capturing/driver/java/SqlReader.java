@@ -48,7 +48,7 @@ public class SqlReader {
     public Object[] read(LogicalPlan statement) throws Exception {
         SqlReader found = new SqlReader();
         found.visit(statement, -1, false, Collections.EMPTY_SET);
-        return new Object[] {CaptureReader.deflated(found.facts), found.plans.toArray()};
+        return new Object[] {Reflect.deflated(found.facts), found.plans.toArray()};
     }
 
     private void visit(Object part, int owner, boolean isTarget, Set common) throws Exception {
