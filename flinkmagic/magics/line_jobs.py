@@ -79,7 +79,7 @@ class LineJobs:
 
     def _add(self, details: JobDetails, known: LineJob) -> None:
         with self._lock:
-            self._jobs[_identity(details)] = known
+            self._jobs[identity(details)] = known
             for key, one in list(self._jobs.items())[:-MOST_JOBS]:
                 if one.running() is None:
                     del self._jobs[key]
@@ -106,7 +106,7 @@ class LineJobs:
             whole = JobDetails(uuid.uuid4().hex, report.method, status, events.began_ms, took_ms, done, tasks)
             self._add(whole, LineJob(f"cell_{number}", _place(number, report.location), lambda: None))
         with self._lock:
-            self._whole[_identity(whole)] = whole
+            self._whole[identity(whole)] = whole
 
     def add_work(self, work: CallWork, method: str, number: int, location: SourceLocation) -> None:
         """Add what Spark runs for an action of the cell of that number; it is forgotten when it is over."""
@@ -151,7 +151,7 @@ class LineJobs:
         """
         with self._lock:
             whole = dict(self._whole)
-        jobs = {_identity(job): job for job in session.submitted_jobs()} | whole
+        jobs = {identity(job): job for job in session.submitted_jobs()} | whole
         found = [job for job in jobs.values() if name in (None, job.name) or self._is_in(job, name)]
         return sorted(found, key=lambda job: job.start_ms)
 
@@ -180,7 +180,7 @@ class LineJobs:
 
     def _known(self, details: JobDetails) -> LineJob | None:
         with self._lock:
-            return self._jobs.get(_identity(details))
+            return self._jobs.get(identity(details))
 
 
 class NotedActions:
@@ -217,5 +217,6 @@ def _place(number: int, location: SourceLocation) -> str:
     return f"cell {number}, line {location.line_in_cell}"
 
 
-def _identity(details: JobDetails) -> tuple[str, float]:
+def identity(details: JobDetails) -> tuple[str, float]:
+    """Return what no other job of the process has: a line that runs again may have a job of the same id."""
     return details.job_id, details.start_ms

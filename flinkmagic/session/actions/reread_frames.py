@@ -232,9 +232,9 @@ class RereadFrames:
         """
         if not graph.boundaries:
             return False
-        store, keys = retained_results(graph.spark.sparkContext), graph.result_keys()
-        is_revised = False
-        for boundary, key in graph.kept_keys(keys):
+        store, is_revised = retained_results(graph.spark.sparkContext), False
+        keys, kept = graph.kept_keys()
+        for boundary, key in kept:
             if isinstance(key, NoKey):
                 is_revised = True
                 self._never_keep(boundary)
