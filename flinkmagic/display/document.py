@@ -15,17 +15,7 @@ _STYLE = ":root { color-scheme: light dark; }"
 
 
 def document(title: str, body: str, style: str) -> str:
-    """Return a page.
-
-    Parameters
-    ----------
-    title : str
-        Any text.
-    body : str
-        HTML, in which what came from data is escaped.
-    style : str
-        CSS.
-    """
+    """Return a page of any title; in the body, which is HTML, what came from data is escaped."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'

@@ -39,13 +39,7 @@ if TYPE_CHECKING:
 
 
 class CapturedCell:
-    """Captures a cell, compiles it, and shows or runs its graph.
-
-    Parameters
-    ----------
-    line, cell : str
-        What follows the magic on its line, and below it.
-    """
+    """Captures a cell, compiles it, and shows or runs its graph."""
 
     def __init__(self, magics: FlinkMagics, line: str, cell: str) -> None:
         self._magics = magics

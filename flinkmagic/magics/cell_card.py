@@ -155,10 +155,6 @@ class CellCard:
 
         Parameters
         ----------
-        act : Act
-            The action or the write; it may have had a job that has failed.
-        graph, job : CompiledGraph, Job
-            What runs.
         last_stage : (str, int), optional
             The vertex that an action runs itself, and how many subtasks it has.
         """

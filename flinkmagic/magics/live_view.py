@@ -1,9 +1,8 @@
 """Shows the job view in a notebook's output, and the picture that takes its place.
 
-A notebook is saved without the state of its widgets, so an output that holds a widget when it is saved reopens as an
-error. Therefore the output always holds a picture, and the view covers it (`JobView.in_place_of`). When the job is over
-its last picture remains alone, or beneath the view if the view is in use at that moment. A view that `%flinkshow`
-brought back stays.
+The output always holds a picture, and the view covers it (`JobView.in_place_of` says why). When the job is over its
+last picture remains alone, or beneath the view if the view is in use at that moment. A view that `%flinkshow` brought
+back stays.
 """
 
 from __future__ import annotations

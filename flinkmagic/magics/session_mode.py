@@ -84,13 +84,7 @@ class RunningCell:
 
 
 class SessionMode:
-    """Captures cells while `FlinkMagics.session` is set.
-
-    Parameters
-    ----------
-    magics : FlinkMagics
-        Whose setting and options it follows.
-    """
+    """Captures cells while `FlinkMagics.session` is set."""
 
     def __init__(self, magics: FlinkMagics) -> None:
         self._magics = magics

@@ -91,10 +91,6 @@ def compile(
     **options
         The options of a graph; each has its entry here when the module is loaded.
 
-    Returns
-    -------
-    CompiledGraph
-
     Raises
     ------
     UserError

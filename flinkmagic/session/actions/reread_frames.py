@@ -144,12 +144,8 @@ class RereadFrames:
 
         Parameters
         ----------
-        df : DataFrame
-            What the action was called on, or what was written.
         count : int, optional
             How many rows the DataFrame has, if that was asked.
-        durable : DurableRows, optional
-            Where it was kept for later processes, too.
         """
         for one, columns in graph.asked.items():
             self._asked[one] = (*self._asked.get(one, ()), columns)[-_MOST_ASKED:]

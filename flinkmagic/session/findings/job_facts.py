@@ -150,8 +150,6 @@ def vertex_facts(
     ----------
     above : mapping, optional
         The metadata of the exchange that its stage writes, or of the write's command.
-    **others
-        The fields of `VertexFacts`.
     """
     own = vertex.tail.id if kind == "write" else -1
     return VertexFacts(
