@@ -9,6 +9,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -390,12 +391,15 @@ class Job:
         started_ms = self.details().start_ms
         before = {one.name for one in submitted_jobs() if one.start_ms < started_ms}
         metrics = self._deployment.metrics()
-        return job_facts(
-            self.execution_graph,
-            self._deployment.snapshot(),
+        return replace(
+            job_facts(
+                self.execution_graph,
+                self._deployment.snapshot(),
+                partition_bytes=self._deployment.partition_bytes(),
+                metrics=metrics,
+                last=self._last,
+            ),
             name=self.name,
-            partition_bytes=self._deployment.partition_bytes(),
-            metrics=metrics,
             reads_of_dropped_caches=reads_of_dropped_caches(self._spark, caches_in(metrics.values())),
             not_retained=self.not_retained(),
             not_used={**self._first_kept, **self.not_used()},
@@ -403,7 +407,6 @@ class Job:
             planning_ms=self._planning_ms,
             # The jobs of lines are called by what is done: `count`.
             has_run_before=self.name in before and not self._is_line,
-            last=self._last,
         )
 
     def report(self) -> list[str]:
