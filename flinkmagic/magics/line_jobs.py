@@ -13,15 +13,13 @@ from flinkmagic import session
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.findings import FindingsView
     from flinkmagic.magics.live_lines import Drawn
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
-    from flinkmagic.session.actions.action_graph import ActionGraph
-    from flinkmagic.session.actions.action_report import ActionListener, ActionReport
+    from flinkmagic.session.actions.action_report import ActionReport
 
 MOST_JOBS = 200
 """How many finished jobs are known: more than a dispatcher remembers."""
@@ -181,36 +179,6 @@ class LineJobs:
     def _known(self, details: JobDetails) -> LineJob | None:
         with self._lock:
             return self._jobs.get(identity(details))
-
-
-class NotedActions:
-    """Adds the jobs of a cell's actions to `LineJobs`, and tells another `ActionListener`."""
-
-    def __init__(self, jobs: LineJobs, number: int, listener: ActionListener) -> None:
-        self._jobs, self._number, self._listener = jobs, number, listener
-
-    def action_began(self, call: ActionCall) -> None:
-        """Tell that an action is compiled."""
-        self._listener.action_began(call)
-
-    def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
-        """Add the job, before any of it is shown."""
-        self._jobs.add(job, self._number, call.location)
-        self._listener.job_started(call, graph, job)
-
-    def work_started(self, call: ActionCall, work: CallWork) -> None:
-        """Add what Spark runs for the action itself."""
-        self._jobs.add_work(work, call.method, self._number, call.location)
-        self._listener.work_started(call, work)
-
-    def action_done(self, report: ActionReport) -> None:
-        """Add what Spark ran for an action itself, and tell what became of it."""
-        self._jobs.add_done(report, self._number)
-        self._listener.action_done(report)
-
-    def rows_done(self, report: ActionReport, done: ActionReport) -> None:
-        """Tell what became of rows that were handed out one by one."""
-        self._listener.rows_done(report, done)
 
 
 def _place(number: int, location: SourceLocation) -> str:
