@@ -20,7 +20,6 @@ from flinkmagic.deployment.session_cluster import submitted_jobs
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.display import ErrorView, JobSnapshot, palette, states_by_vertex
-from flinkmagic.display.costs import costs
 from flinkmagic.display.findings import Finding
 from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
@@ -53,7 +52,7 @@ from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.recorded_run import RecordedRun
-from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_amounts, task_views
+from flinkmagic.session.run_facts import adaptation_notes, costs, run_facts, task_views
 from flinkmagic.session.stream_costs import stream_costs
 from flinkmagic.session.stream_starts import StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
@@ -259,7 +258,7 @@ class Job:
         queries = self._queries(closely=closely)
         state = self._deployment.snapshot()
         info = state.job
-        tasks = [*state.tasks, *(() if self._last is None else self._last.tasks)]
+        tasks = task_views([*state.tasks, *(() if self._last is None else self._last.tasks)])
         notes = [*self._own_notes, taken_up_note(self._deployment.taken_up), state.waiting_for]
         return JobSnapshot(
             self.name,
@@ -270,13 +269,13 @@ class Job:
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
             started_at_ms=info.started_ms,
-            tasks=task_views(tasks),
+            tasks=tasks,
             errors=_error_views(info),
             note="; ".join(filter(None, notes)),
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs={
-                **costs(task_amounts(tasks)),
+                **costs(tasks),
                 **(stream_costs(self.execution_graph, self._by_vertex(queries)) if queries else {}),
             },
             queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
