@@ -6,9 +6,8 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from flinkmagic import amounts
-from flinkmagic.display.document import document
 from flinkmagic.display.measures import PARTS, Facts, VertexMeasures
-from flinkmagic.display.page import escaped, section, to_html
+from flinkmagic.display.page import document, escaped, section, to_html
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, OperatorLine, TaskView
 
 MOST_FAILURES = 20
