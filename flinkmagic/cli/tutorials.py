@@ -75,7 +75,7 @@ def notebooks_folder() -> Path:
 
 
 def lay_out(folder: Path, *, keep: bool) -> Path:
-    """Copy the notebooks, and what they read and import, into a folder.
+    """Copy the notebooks, and what they read and import, into a folder; return where the quickstart is.
 
     Parameters
     ----------
@@ -83,11 +83,6 @@ def lay_out(folder: Path, *, keep: bool) -> Path:
         Made if it does not exist.
     keep : bool
         Leave existing files as they are, edits included.
-
-    Returns
-    -------
-    Path
-        The quickstart.
     """
     source = notebooks_folder()
     (folder / "data").mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flinkmagic import amounts
@@ -37,24 +36,6 @@ class VertexCost:
         most = max((each for each in (self.bytes_in, self.bytes_out) if each), default=None)
         largest = f" · {amounts.size(most)}" if most else ""
         return tuple(dict.fromkeys((took + rows + data, took + bare + data, took + bare + largest, took + rows, took)))
-
-
-def costs(tasks: Iterable[tuple[str, float | None, float | None, tuple[int | None, ...]]]) -> dict[str, VertexCost]:
-    """Return the costs of tasks by job vertex.
-
-    Parameters
-    ----------
-    tasks : iterable of tuple
-        For each finished task its vertex, its start and its end (ms), and its rows in and out and bytes in and out.
-    """
-    found: dict[str, tuple[float, float, list[int | None]]] = {}
-    for vertex, start, end, numbers in tasks:
-        if start is None or end is None:
-            continue
-        first, last, sums = found.get(vertex, (start, end, [None] * len(numbers)))
-        added = [one if more is None else (one or 0) + more for one, more in zip(sums, numbers, strict=True)]
-        found[vertex] = (min(first, start), max(last, end), added)
-    return {vertex: VertexCost(last - first, *sums) for vertex, (first, last, sums) in found.items()}
 
 
 def _arrow(before: str, after: str) -> str:

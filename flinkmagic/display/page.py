@@ -1,4 +1,4 @@
-"""Pictures for notebooks: HTML that needs neither JavaScript nor a style sheet, and the bundle of MIME types."""
+"""Pictures for notebooks: HTML that needs neither JavaScript nor a style sheet, MIME types of it, and whole pages."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ MAX_BOXES = 250
 
 _PRE = "margin:3px 0;white-space:pre-wrap;overflow-wrap:anywhere"
 _FONT = f"font-family:{palette.SANS.replace(chr(39), '')}"
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+"""What a browser lets the page do, whatever is in it: show the pictures in it, with the styles of its tags."""
+
+_PAGE_STYLE = ":root { color-scheme: light dark; }"
+"""Text and background are the browser's own, of its theme; a picture has a background of its own."""
 
 
 def to_html(
@@ -186,6 +192,20 @@ def _errors(snapshot: JobSnapshot) -> list[str]:
         if error.traceback:
             parts.append(f'<pre style="margin:2px 0 0 18px;white-space:pre-wrap">{escaped(error.traceback)}</pre>')
     return parts
+
+
+def document(title: str, body: str, style: str) -> str:
+    """Return a page of its own: one file of HTML that loads nothing, and in which nothing runs.
+
+    The page says so to the browser, too (its Content-Security-Policy): no script, no style or picture from elsewhere.
+    Its title is any text; in the body, which is HTML, what came from data is escaped.
+    """
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta name="viewport" content="width=device-width">\n<title>{escaped(title)}</title>\n'
+        f"<style>{_PAGE_STYLE}{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+    )
 
 
 def escaped(text: str) -> str:

@@ -20,13 +20,7 @@ def static(*names: str) -> str:
 
 
 class PlacedWidget(anywidget.AnyWidget):
-    """A widget that covers the bundle of an output as long as it is open (``static/places.js``).
-
-    Attributes
-    ----------
-    place : str
-        The class of the elements in which the widget is shown.
-    """
+    """A widget that covers the bundle of an output as long as it is open (``static/places.js``)."""
 
     _place = traitlets.Unicode().tag(sync=True)
 

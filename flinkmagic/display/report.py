@@ -6,9 +6,8 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from flinkmagic import amounts
-from flinkmagic.display.document import document
 from flinkmagic.display.measures import PARTS, Facts, VertexMeasures
-from flinkmagic.display.page import escaped, section, to_html
+from flinkmagic.display.page import document, escaped, section, to_html
 from flinkmagic.display.snapshot import GraphView, JobSnapshot, NodeView, OperatorLine, TaskView
 
 MOST_FAILURES = 20
@@ -38,14 +37,7 @@ def report_page(
 ) -> str:
     """Return a run as a page: its graphs, its timeline, its findings, its vertices, its events.
 
-    A stream has its queries above, and neither a timeline nor findings.
-
-    Parameters
-    ----------
-    views : sequence of GraphView
-        In the colours of the snapshot.
-    notes, events : sequence of str
-        How it ended, and what happened when.
+    A stream has its queries above, and neither a timeline nor findings. The views are in the colours of the snapshot.
     """
     job = next(view for view in views if view.kind == "job")
     more = [("Vertices", "".join(_vertex(node, snapshot) for node in snapshot.longest_first(job.nodes)))]

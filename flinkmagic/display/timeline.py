@@ -42,12 +42,7 @@ class _Bar:
 def draw_timeline(view: GraphView, snapshot: JobSnapshot) -> Picture | None:
     """Draw when the tasks of a job ran; None before the first one has begun, and if there are too many of them.
 
-    Parameters
-    ----------
-    view : GraphView
-        Its job graph, from which the bands have their order and their titles.
-    snapshot : JobSnapshot
-        How far it is, with all attempts.
+    The bands have their order and their titles from the view, its job graph.
     """
     tasks = sorted((task for task in snapshot.tasks if task.start_ms is not None), key=_start)
     if not tasks:

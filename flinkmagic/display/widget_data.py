@@ -36,15 +36,7 @@ TERMINAL = ("FINISHED", "FAILED", "CANCELED", "SUSPENDED")
 
 
 def about(job: GraphView, collapsed: GraphView | None, kinds: Collection[GraphKind]) -> dict[str, Any]:
-    """Return what does not change while a job runs.
-
-    Parameters
-    ----------
-    job : GraphView
-        Of its JobGraph.
-    kinds : collection of str
-        The graphs that there are of it, besides the timeline and the findings.
-    """
+    """Return what does not change while a job runs; the kinds are without the timeline and the findings."""
     groups = {node.id: node for node in collapsed.nodes if node.members} if collapsed else {}
     return {
         "name": printable.visible(job.name),

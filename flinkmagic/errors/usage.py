@@ -175,11 +175,7 @@ class JobFailedError(UserError):
         return "\n".join([f"The job {self.name!r} failed.", *self.causes])
 
 
-class CommandLineError(UserError):
-    """A command whose words do not fit together."""
-
-
-class FormatWithoutViewError(CommandLineError):
+class FormatWithoutViewError(UserError):
     """The format of a picture was given, and not which one."""
 
     views: Sequence[str]
@@ -188,13 +184,13 @@ class FormatWithoutViewError(CommandLineError):
         return f"--format needs --view. Add --view with one of: {', '.join(self.views)}."
 
 
-class NoTopologyFileError(CommandLineError):
+class NoTopologyFileError(UserError):
     """Nothing to compile."""
 
     template = "There is no topology in what was given. Name a JSON file, or a folder that holds some."
 
 
-class SeveralTopologiesError(CommandLineError):
+class SeveralTopologiesError(UserError):
     """More topologies than can be printed."""
 
     number: int
@@ -202,7 +198,7 @@ class SeveralTopologiesError(CommandLineError):
     template = "{number} topologies cannot be printed together. Add --out DIR."
 
 
-class UnreadableFileError(CommandLineError):
+class UnreadableFileError(UserError):
     """A topology file that the system does not let us read."""
 
     path: object

@@ -15,7 +15,6 @@ from typing import Any
 
 from flinkmagic.deployment import TaskRecord
 from flinkmagic.display import ErrorView, GraphView, JobSnapshot, job_view, stream_view
-from flinkmagic.display.costs import costs
 from flinkmagic.display.findings import Finding
 from flinkmagic.graph.environment import StreamExecutionEnvironment
 from flinkmagic.graph.exchange_mode import ChainingStrategy, RuntimeExecutionMode, StreamExchangeMode
@@ -42,7 +41,7 @@ from flinkmagic.session.findings.facts import JobFacts, VertexFacts
 from flinkmagic.session.findings.find import find
 from flinkmagic.session.findings.forecast import MOST_TASKS
 from flinkmagic.session.findings.job_facts import vertex_facts
-from flinkmagic.session.run_facts import task_amounts, task_views
+from flinkmagic.session.run_facts import costs, task_views
 
 _WRITTEN = re.compile(r"Command \S*?([^/\s]+)/?, (?:true|false), (\w+)")
 """In the text of Spark's command that writes files: the last part of the path, and the format."""
@@ -232,7 +231,7 @@ class LoggedRun:
     @cached_property
     def snapshot(self) -> JobSnapshot:
         """How far it is at the end of the log."""
-        tasks = [task for vertex in self.facts.vertices for task in vertex.attempts]
+        tasks = task_views(task for vertex in self.facts.vertices for task in vertex.attempts)
         return JobSnapshot(
             self.name,
             self.status,
@@ -241,9 +240,9 @@ class LoggedRun:
             slots_used=0,
             slots_total=self.facts.slots,
             started_at_ms=self.started_ms,
-            tasks=task_views(tasks),
+            tasks=tasks,
             errors=[ErrorView(error) for error in self._errors],
-            costs=costs(task_amounts(tasks)),
+            costs=costs(tasks),
         )
 
 

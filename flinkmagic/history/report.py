@@ -8,8 +8,7 @@ from pathlib import Path
 
 from flinkmagic.amounts import count, cut, duration, moment
 from flinkmagic.display import palette
-from flinkmagic.display.document import document
-from flinkmagic.display.page import escaped, section, table_row, to_html
+from flinkmagic.display.page import document, escaped, section, table_row, to_html
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.display.text import aligned
 from flinkmagic.history.event_files import find_logs

@@ -38,14 +38,8 @@ if TYPE_CHECKING:
     from flinkmagic.session import CompiledGraph
 
 
-class CapturedCell:
-    """Captures a cell, compiles it, and shows or runs its graph.
-
-    Parameters
-    ----------
-    line, cell : str
-        What follows the magic on its line, and below it.
-    """
+class CapturedCell(StreamStartingListener):
+    """Captures a cell, compiles it, and shows or runs its graph; deploys what its lines need, and says what they do."""
 
     def __init__(self, magics: FlinkMagics, line: str, cell: str) -> None:
         self._magics = magics
@@ -58,6 +52,9 @@ class CapturedCell:
         self._is_run = bool(self._options.run or magics.run)
         self.body = compile_body(self._shell, f"%%flinkgraph {line}", cell)
         self._mode = job_options(self._options, magics)["mode"]
+        self._spark: SparkSession
+        self._source: CellSource
+        self._progress: CompileProgress
         self._graph: CompiledGraph | None = None
         self._stream_graphs = 0
         self._shows_graphs = False
@@ -72,24 +69,25 @@ class CapturedCell:
         from flinkmagic.magics.compile_progress import CompileProgress
 
         number, graphs = cell_number(self._shell), self._magics.graphs
-        source = CellSource(f"cell {number}", self.body.filename, self.body.source, cell_labels(self._shell))
+        self._source = CellSource(f"cell {number}", self.body.filename, self.body.source, cell_labels(self._shell))
         cells = self._magics.cells
         with CompileProgress(self._name, widget=self._magics.progress == "widget") as progress:
+            self._progress = progress
             progress.say("Spark starts" if running_session(self._shell) is None else "the cell is captured")
             # The layout engine starts while Spark plans.
             display.warm_up()
-            spark = cell_session(self._shell)
+            self._spark = spark = cell_session(self._shell)
             say_other_python(spark.sparkContext)
             run = cells.begin(self._raw, number, cell_id(self._shell)) or cells.current
             try:
                 with session.capture(
                     spark,
                     name=self._name,
-                    location=source,
+                    location=self._source,
                     namespace=self._shell.user_ns,
                     earlier=[*graphs.programs(spark.sparkContext), *self._magics.session_programs(spark.sparkContext)],
                     mode=self._capture_mode(),
-                    listener=_CellListener(self, spark, source, progress),
+                    listener=self,
                 ) as program:
                     yield
                 cells.end(run, program)
@@ -159,10 +157,10 @@ class CapturedCell:
         finally:
             self._magics.graphs.leave(graph)
 
-    def start_stream(self, spark: SparkSession, source: CellSource, stream: DeferredStream) -> None:
+    def start_stream(self, stream: DeferredStream) -> None:
         """Start a query of the cell on its line, unless the job of an earlier run is in its way."""
         self._magics.graphs.check_ended(self._next_stream_name())
-        session.start_stream(stream, spark, source, **job_options(self._options, self._magics))
+        session.start_stream(stream, self._spark, self._source, **job_options(self._options, self._magics))
 
     def _graph_of_streams(self, program: Program, progress: CompileProgress | None = None) -> CompiledGraph | None:
         """Return the graph of queries that have started; None, and say so, if none can be made."""
@@ -183,37 +181,26 @@ class CapturedCell:
         """Return the name of the next graph: a cell whose lines wait for their streams has one for each such line."""
         return f"{self._name}_{self._stream_graphs + 1}" if self._stream_graphs else self._name
 
-    def awaited(self) -> list[tuple[CompiledGraph, DeferredWrite]]:
+    def awaited(self) -> list[DeferredWrite]:
         """Return the writes that other graphs of the notebook have captured, and not run."""
+        return [write for _, write in self._awaited()]
+
+    def awaited_read(self, location: SourceLocation, write: DeferredWrite) -> None:
+        """Say that a line has read what such a write is yet to make."""
+        line = next(awaited_line(graph, one) for graph, one in self._awaited() if one is write)
+        print(f"{location}: read as it is now; {line}")
+
+    def write_deferred(self, pending: int) -> None:
+        """Say how many writes the cell has captured."""
+        self._progress.captured(pending)
+
+    def _awaited(self) -> list[tuple[CompiledGraph, DeferredWrite]]:
         return [(graph, write) for graph, write in self._magics.graphs.awaited() if graph.name != self._name]
 
     def _capture_mode(self) -> CaptureMode:
         if self._mode == STREAMING:
             return CaptureMode.STREAMING_RUN if self._is_run else CaptureMode.STREAMING
         return CaptureMode.RUN if self._is_run else CaptureMode.BATCH
-
-
-class _CellListener(StreamStartingListener):
-    """Lets a captured cell deploy what its lines need, and says what they do."""
-
-    def __init__(self, cell: CapturedCell, spark: SparkSession, source: CellSource, progress: CompileProgress) -> None:
-        self._cell, self._spark, self._source, self._progress = cell, spark, source, progress
-
-    def awaited(self) -> list[DeferredWrite]:
-        return [write for _, write in self._cell.awaited()]
-
-    def run_pending(self, program: Program) -> None:
-        self._cell.run_pending(program)
-
-    def start_stream(self, stream: DeferredStream) -> None:
-        self._cell.start_stream(self._spark, self._source, stream)
-
-    def write_deferred(self, pending: int) -> None:
-        self._progress.captured(pending)
-
-    def awaited_read(self, location: SourceLocation, write: DeferredWrite) -> None:
-        line = next(awaited_line(graph, one) for graph, one in self._cell.awaited() if one is write)
-        print(f"{location}: read as it is now; {line}")
 
 
 def _say_what_started(program: Program) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.card_widget import CardWidget
     from flinkmagic.history.call_run import CallRun
+    from flinkmagic.magics.line_jobs import LineJobs
     from flinkmagic.session import CompiledGraph, Job
     from flinkmagic.session.actions.action_graph import ActionGraph
     from flinkmagic.session.actions.action_report import ActionReport
@@ -52,7 +53,8 @@ WORK_S = 0.5
 
 
 class CellCard:
-    """Shows the card of one cell; without an action or a write there is none.
+    """Shows the card of one cell, and adds the jobs of its actions to `LineJobs`; without an action or a write there is
+    no card.
 
     Parameters
     ----------
@@ -60,9 +62,12 @@ class CellCard:
         Whether a front end shows rich output; else lines of text go to standard error.
     widget : bool
         Whether the front end shows widgets.
+    number : int
+        The cell's.
     """
 
-    def __init__(self, *, in_notebook: bool, widget: bool) -> None:
+    def __init__(self, *, in_notebook: bool, widget: bool, jobs: LineJobs, number: int) -> None:
+        self._jobs, self._number = jobs, number
         self._in_notebook, self._has_widget = in_notebook, widget and in_notebook
         self._lines: dict[tuple[str, int], LiveLine] = {}
         self._works: list[Act] = []
@@ -84,12 +89,14 @@ class CellCard:
 
     def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
         """Follow the job of an action, which runs the last stage itself (`ActionListener`)."""
+        self._jobs.add(job, self._number, call.location)  # before any of it is shown
         vertex = graph.last_vertex
         line = self._line(call)
         self.follow(line.act or Act(line), graph, job, (vertex.id, vertex.parallelism))
 
     def work_started(self, call: ActionCall, work: CallWork) -> None:
         """Follow what Spark runs for an action itself, unless it is over soon (`ActionListener`)."""
+        self._jobs.add_work(work, call.method, self._number, call.location)
         with self._lock:
             line = self._line(call)
             act = line.act or Act(line)
@@ -99,6 +106,7 @@ class CellCard:
 
     def action_done(self, report: ActionReport) -> None:
         """Record what became of an action (`ActionListener`)."""
+        self._jobs.add_done(report, self._number)
         alone, found = _ran_alone(report)
         plainly = f"plain Spark: {report.reason}" if report.is_left_to_spark and report.reason else ""
         note = "; ".join(filter(None, [plainly, report.note, *found]))
@@ -155,10 +163,6 @@ class CellCard:
 
         Parameters
         ----------
-        act : Act
-            The action or the write; it may have had a job that has failed.
-        graph, job : CompiledGraph, Job
-            What runs.
         last_stage : (str, int), optional
             The vertex that an action runs itself, and how many subtasks it has.
         """

@@ -10,6 +10,7 @@ from flinkmagic import amounts
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.display.text import aligned
 from flinkmagic.errors.deployment import VertexFailedError
+from flinkmagic.magics.line_jobs import identity
 
 if TYPE_CHECKING:
     from flinkmagic.display.findings import Finding
@@ -50,11 +51,11 @@ def jobs_table(
     """
     rows = [("graph", "run", "status", "time", "tasks")]
     own = [[(job, job.details()) for job in graph.jobs] for graph in graphs]
-    known = {_identity(details) for jobs in own for _, details in jobs}
-    labels = {_identity(run.details): run.label for run in recorded}
-    former = {_identity(job): job for job in [*(run.details for run in recorded), *submitted]}
+    known = {identity(details) for jobs in own for _, details in jobs}
+    labels = {identity(run.details): run.label for run in recorded}
+    former = {identity(job): job for job in [*(run.details for run in recorded), *submitted]}
     others = sorted((job for key, job in former.items() if key not in known), key=lambda job: job.start_ms)
-    rows += [_row(job, place(job) or labels.get(_identity(job), "old")) for job in others]
+    rows += [_row(job, place(job) or labels.get(identity(job), "old")) for job in others]
     for graph, jobs in zip(graphs, own, strict=True):
         if not jobs:
             rows.append((graph.name, "-", "not run", "-", str(graph.execution_graph.n_vertices)))
@@ -120,10 +121,6 @@ def _number(job: Job) -> str:
     """Return the number of a run, and how much of its graph it ran."""
     part = job.part()
     return f"{job.number} ({part})" if part else str(job.number)
-
-
-def _identity(job: JobDetails) -> tuple[str, float]:
-    return job.job_id, job.start_ms
 
 
 def _row(job: JobDetails, number: str) -> tuple[str, str, str, str, str]:

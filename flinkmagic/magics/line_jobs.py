@@ -13,15 +13,13 @@ from flinkmagic import session
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from flinkmagic.capturing.capture_listener import ActionCall
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.findings import FindingsView
     from flinkmagic.magics.live_lines import Drawn
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
-    from flinkmagic.session.actions.action_graph import ActionGraph
-    from flinkmagic.session.actions.action_report import ActionListener, ActionReport
+    from flinkmagic.session.actions.action_report import ActionReport
 
 MOST_JOBS = 200
 """How many finished jobs are known: more than a dispatcher remembers."""
@@ -79,7 +77,7 @@ class LineJobs:
 
     def _add(self, details: JobDetails, known: LineJob) -> None:
         with self._lock:
-            self._jobs[_identity(details)] = known
+            self._jobs[identity(details)] = known
             for key, one in list(self._jobs.items())[:-MOST_JOBS]:
                 if one.running() is None:
                     del self._jobs[key]
@@ -106,7 +104,7 @@ class LineJobs:
             whole = JobDetails(uuid.uuid4().hex, report.method, status, events.began_ms, took_ms, done, tasks)
             self._add(whole, LineJob(f"cell_{number}", _place(number, report.location), lambda: None))
         with self._lock:
-            self._whole[_identity(whole)] = whole
+            self._whole[identity(whole)] = whole
 
     def add_work(self, work: CallWork, method: str, number: int, location: SourceLocation) -> None:
         """Add what Spark runs for an action of the cell of that number; it is forgotten when it is over."""
@@ -151,7 +149,7 @@ class LineJobs:
         """
         with self._lock:
             whole = dict(self._whole)
-        jobs = {_identity(job): job for job in session.submitted_jobs()} | whole
+        jobs = {identity(job): job for job in session.submitted_jobs()} | whole
         found = [job for job in jobs.values() if name in (None, job.name) or self._is_in(job, name)]
         return sorted(found, key=lambda job: job.start_ms)
 
@@ -180,42 +178,13 @@ class LineJobs:
 
     def _known(self, details: JobDetails) -> LineJob | None:
         with self._lock:
-            return self._jobs.get(_identity(details))
-
-
-class NotedActions:
-    """Adds the jobs of a cell's actions to `LineJobs`, and tells another `ActionListener`."""
-
-    def __init__(self, jobs: LineJobs, number: int, listener: ActionListener) -> None:
-        self._jobs, self._number, self._listener = jobs, number, listener
-
-    def action_began(self, call: ActionCall) -> None:
-        """Tell that an action is compiled."""
-        self._listener.action_began(call)
-
-    def job_started(self, call: ActionCall, graph: ActionGraph, job: Job) -> None:
-        """Add the job, before any of it is shown."""
-        self._jobs.add(job, self._number, call.location)
-        self._listener.job_started(call, graph, job)
-
-    def work_started(self, call: ActionCall, work: CallWork) -> None:
-        """Add what Spark runs for the action itself."""
-        self._jobs.add_work(work, call.method, self._number, call.location)
-        self._listener.work_started(call, work)
-
-    def action_done(self, report: ActionReport) -> None:
-        """Add what Spark ran for an action itself, and tell what became of it."""
-        self._jobs.add_done(report, self._number)
-        self._listener.action_done(report)
-
-    def rows_done(self, report: ActionReport, done: ActionReport) -> None:
-        """Tell what became of rows that were handed out one by one."""
-        self._listener.rows_done(report, done)
+            return self._jobs.get(identity(details))
 
 
 def _place(number: int, location: SourceLocation) -> str:
     return f"cell {number}, line {location.line_in_cell}"
 
 
-def _identity(details: JobDetails) -> tuple[str, float]:
+def identity(details: JobDetails) -> tuple[str, float]:
+    """Return what no other job of the process has: a line that runs again may have a job of the same id."""
     return details.job_id, details.start_ms

@@ -1,9 +1,8 @@
 """Shows the job view in a notebook's output, and the picture that takes its place.
 
-A notebook is saved without the state of its widgets, so an output that holds a widget when it is saved reopens as an
-error. Therefore the output always holds a picture, and the view covers it (`JobView.in_place_of`). When the job is over
-its last picture remains alone, or beneath the view if the view is in use at that moment. A view that `%flinkshow`
-brought back stays.
+The output always holds a picture, and the view covers it (`JobView.in_place_of` says why). When the job is over its
+last picture remains alone, or beneath the view if the view is in use at that moment. A view that `%flinkshow` brought
+back stays.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from IPython.display import DisplayHandle, display
 
 from flinkmagic.display.page import mime_bundle
-from flinkmagic.magics.close_look import CloseLook
 from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.session import CompiledGraph, Job
 
@@ -31,6 +30,12 @@ UPDATE_S = 0.25
 
 IDLE_S = 120.0
 """A view that was not used for this long is removed when its job ends."""
+
+LOOK_S = 1.0
+"""The time between two close looks at a running job, while somebody reads what they find."""
+
+LOOK_SHARE = 0.05
+"""The part of the time that such looks may take: with very many tasks they are rarer."""
 
 
 class Shown(Protocol):
@@ -75,6 +80,29 @@ def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
     note = f"The live view of it: %flinkshow {graph.name}"
     bundle = graph.mime_bundle(job.snapshot(closely=True), notes=[note])
     return {**bundle, "text/plain": f"{graph.summary()}\n{note}"}
+
+
+class CloseLook:
+    """Looks at a job: closely once it is over, and from time to time while somebody reads what that finds.
+
+    Neither the job nor who waits for it feels it.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._due = float("-inf")
+        self._seen: JobSnapshot | None = None
+
+    def snapshot(self, *, is_read: bool) -> JobSnapshot:
+        """Return the job's progress, with what was found last."""
+        begun = time.monotonic()
+        is_over = self._job.status.is_terminal
+        if not is_over and (not is_read or begun < self._due):
+            snapshot, seen = self._job.snapshot(), self._seen
+            return snapshot if seen is None else replace(snapshot, findings=seen.findings, measures=seen.measures)
+        self._seen = self._job.snapshot(closely=True)
+        self._due = begun + max(LOOK_S, (time.monotonic() - begun) / LOOK_SHARE)
+        return self._seen
 
 
 class LiveView:

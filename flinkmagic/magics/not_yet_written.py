@@ -22,13 +22,7 @@ _MISSING = {"PATH_NOT_FOUND": "path", "TABLE_OR_VIEW_NOT_FOUND": "relationName"}
 
 
 class MissingTargetNotes:
-    """Adds a line to an error that a known graph's run would prevent; called after each cell (``post_run_cell``).
-
-    Parameters
-    ----------
-    shell : InteractiveShell
-        Its session resolves paths.
-    """
+    """Adds a line to an error that a known graph's run would prevent; called after each cell (``post_run_cell``)."""
 
     def __init__(self, shell: Any, graphs: NotebookGraphs) -> None:
         self._shell = shell

@@ -31,7 +31,6 @@ from flinkmagic.jvm.java import is_gone
 from flinkmagic.magics.cell import cell_labels, is_blank
 from flinkmagic.magics.cell_recorder import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
-from flinkmagic.magics.line_jobs import NotedActions
 from flinkmagic.magics.spark_session import running_session, say_other_python
 from flinkmagic.magics.tracebacks import show_without_ours
 from flinkmagic.options import NO_RETENTION, OPTIONS, JobOptions
@@ -84,13 +83,7 @@ class RunningCell:
 
 
 class SessionMode:
-    """Captures cells while `FlinkMagics.session` is set.
-
-    Parameters
-    ----------
-    magics : FlinkMagics
-        Whose setting and options it follows.
-    """
+    """Captures cells while `FlinkMagics.session` is set."""
 
     def __init__(self, magics: FlinkMagics) -> None:
         self._magics = magics
@@ -198,10 +191,14 @@ class SessionMode:
         self._import_card()
         say_other_python(spark.sparkContext)
         if cell.card is None:
-            cell.card = CellCard(in_notebook=in_notebook(), widget=self._magics.progress == "widget")
+            cell.card = CellCard(
+                in_notebook=in_notebook(),
+                widget=self._magics.progress == "widget",
+                jobs=self._magics.line_jobs,
+                number=cell.number,
+            )
         cell.recorded = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
-        listener = NotedActions(self._magics.line_jobs, cell.number, cell.card)
-        actions = session.SessionActions(_line_options(self._magics), listener)
+        actions = session.SessionActions(_line_options(self._magics), cell.card)
         entered = session.capture(
             spark,
             name=f"cell_{cell.number}",

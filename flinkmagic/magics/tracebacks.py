@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -33,24 +33,21 @@ def interrupted_in_a_call(shell: Any) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        raised = interrupt  # its traceback is whole once it has reached the cell
-
-        def told() -> Any:
-            return shell.InteractiveTB.structured_traceback(
-                KeyboardInterrupt, raised, _up_to_ours(raised.__traceback__)
-            )
-
-        interrupt._render_traceback_ = told  # type: ignore[attr-defined]
+        _show_part(shell, interrupt, _up_to_ours)
         raise
 
 
 def show_without_ours(shell: Any, error: BaseException) -> None:
     """Show an error of a call without our frames: IPython shows the last frame of a traceback even if it is hidden."""
-    if hasattr(error, "_render_traceback_"):
-        return
+    if not hasattr(error, "_render_traceback_"):
+        _show_part(shell, error, without_ours)
+
+
+def _show_part(shell: Any, error: BaseException, part: Callable[[TracebackType | None], TracebackType | None]) -> None:
+    """Show an error with a part of its traceback, which is whole once it has reached the cell."""
 
     def told() -> Any:
-        return shell.InteractiveTB.structured_traceback(type(error), error, without_ours(error.__traceback__))
+        return shell.InteractiveTB.structured_traceback(type(error), error, part(error.__traceback__))
 
     error._render_traceback_ = told  # type: ignore[attr-defined]
 

@@ -113,15 +113,7 @@ def carry_out_batches(
 
 
 class BatchRuns:
-    """Runs the batches of one query.
-
-    Parameters
-    ----------
-    cell : CellSource, optional
-        The cell that starts the query.
-    make : callable
-        Compiles the program of a batch.
-    """
+    """Runs the batches of one query."""
 
     def __init__(self, query: str, cell: CellSource | None, options: JobOptions, make: MakeGraph) -> None:
         self.query = query

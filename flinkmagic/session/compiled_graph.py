@@ -47,15 +47,16 @@ from flinkmagic.session.line_as_job import root_error
 from flinkmagic.session.rebinding import rebinding
 from flinkmagic.session.recorded_run import RecordedRun
 from flinkmagic.session.selected_sinks import SelectedSinks, select_sinks, selected_notes, sink_words
-from flinkmagic.session.slot_notes import region_notes, slots_notes
 from flinkmagic.session.staleness.graph_marks import NO_MARKS
 from flinkmagic.session.stream_starts import StreamStarts, begin_stream, begin_streams
 from flinkmagic.session.summary import (
     graph_summary,
     left_out_note,
     not_run_note,
+    region_notes,
     sharing_notes,
     sink_line,
+    slots_notes,
     use_notes,
 )
 
@@ -90,10 +91,6 @@ def compile(
         Called after each sink is planned, with the number of planned sinks and of all.
     **options
         The options of a graph; each has its entry here when the module is loaded.
-
-    Returns
-    -------
-    CompiledGraph
 
     Raises
     ------

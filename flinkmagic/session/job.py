@@ -9,6 +9,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +20,6 @@ from flinkmagic.deployment.session_cluster import submitted_jobs
 from flinkmagic.deployment.streaming.query_progress import BatchProgress, QuerySeen
 from flinkmagic.deployment.streaming.streaming_deployment import StreamingDeployment
 from flinkmagic.display import ErrorView, JobSnapshot, palette, states_by_vertex
-from flinkmagic.display.costs import costs
 from flinkmagic.display.findings import Finding
 from flinkmagic.display.measures import VertexMeasures
 from flinkmagic.display.queries import query_lines
@@ -52,7 +52,7 @@ from flinkmagic.session.graph_views import GraphViews
 from flinkmagic.session.query_views import query_view
 from flinkmagic.session.rebinding import Rebinding
 from flinkmagic.session.recorded_run import RecordedRun
-from flinkmagic.session.run_facts import adaptation_notes, run_facts, task_amounts, task_views
+from flinkmagic.session.run_facts import adaptation_notes, costs, run_facts, task_views
 from flinkmagic.session.stream_costs import stream_costs
 from flinkmagic.session.stream_starts import StreamStarts
 from flinkmagic.session.summary import sink_line, taken_up_note
@@ -258,7 +258,7 @@ class Job:
         queries = self._queries(closely=closely)
         state = self._deployment.snapshot()
         info = state.job
-        tasks = [*state.tasks, *(() if self._last is None else self._last.tasks)]
+        tasks = task_views([*state.tasks, *(() if self._last is None else self._last.tasks)])
         notes = [*self._own_notes, taken_up_note(self._deployment.taken_up), state.waiting_for]
         return JobSnapshot(
             self.name,
@@ -269,13 +269,13 @@ class Job:
             slots_used=min(state.slots_used, state.slots_total),
             slots_total=state.slots_total,
             started_at_ms=info.started_ms,
-            tasks=task_views(tasks),
+            tasks=tasks,
             errors=_error_views(info),
             note="; ".join(filter(None, notes)),
             reused=frozenset(self.reused()),
             facts=run_facts(self.execution_graph, self.edges(), self._deployment.adaptations()),
             costs={
-                **costs(task_amounts(tasks)),
+                **costs(tasks),
                 **(stream_costs(self.execution_graph, self._by_vertex(queries)) if queries else {}),
             },
             queries=[query_view(self.sinks[index].name, seen) for index, seen in queries.items()],
@@ -393,12 +393,15 @@ class Job:
         started_ms = self.details().start_ms
         before = {one.name for one in submitted_jobs() if one.start_ms < started_ms}
         metrics = self._deployment.metrics()
-        return job_facts(
-            self.execution_graph,
-            self._deployment.snapshot(),
+        return replace(
+            job_facts(
+                self.execution_graph,
+                self._deployment.snapshot(),
+                partition_bytes=self._deployment.partition_bytes(),
+                metrics=metrics,
+                last=self._last,
+            ),
             name=self.name,
-            partition_bytes=self._deployment.partition_bytes(),
-            metrics=metrics,
             reads_of_dropped_caches=reads_of_dropped_caches(self._spark, caches_in(metrics.values())),
             not_retained=self.not_retained(),
             not_used={**self._first_kept, **self.not_used()},
@@ -406,7 +409,6 @@ class Job:
             planning_ms=self._planning_ms,
             # The jobs of lines are called by what is done: `count`.
             has_run_before=self.name in before and not self._is_line,
-            last=self._last,
         )
 
     def report(self) -> list[str]:

@@ -15,7 +15,7 @@ IPython's own names (``_``, ``_12``) begin with an underscore and are left alone
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.options import NO_RETENTION
@@ -44,7 +44,7 @@ class Rebinding:
         """Bind names to the rows that a finished deployment has kept."""
         if deployment.status is not JobStatus.FINISHED:
             return
-        kept = list(self._kept(deployment))
+        kept = self._kept(deployment)
         with self._lock:
             for originals, frame in () if self._is_over else kept:
                 for name in _names_of(self._namespace, originals):
@@ -60,20 +60,17 @@ class Rebinding:
                     self._namespace[name] = original
             self._bound.clear()
 
-    def _kept(self, deployment: Deployment) -> Iterator[tuple[tuple[DataFrame, ...], DataFrame]]:
-        for boundary, frame in deployment.kept_boundaries():
-            for original in boundary.dataframes:
+    def _kept(self, deployment: Deployment) -> list[tuple[tuple[DataFrame, ...], DataFrame]]:
+        finished = {sink.name for sink in deployment.finished_sinks() if sink.kind == "result"}
+        results = [(name, one) for name, one in self._program.results.items() if name in finished]
+        kept = [(boundary.dataframes, frame) for boundary, frame in deployment.kept_boundaries()]
+        kept += [((original,), deployment.result(name)) for name, original in results]
+        for originals, frame in kept:
+            for original in originals:
                 number = self._program.frame_of(original)
                 if number is not None:
                     self._program.lineage.registry.alias(frame, number)
-            yield boundary.dataframes, frame
-        finished = {sink.name for sink in deployment.finished_sinks() if sink.kind == "result"}
-        for name, original in self._program.results.items():
-            if name in finished:
-                frame, number = deployment.result(name), self._program.frame_of(original)
-                if number is not None:
-                    self._program.lineage.registry.alias(frame, number)
-                yield (original,), frame
+        return kept
 
 
 def rebinding(program: Program, options: JobOptions) -> Rebinding | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from flinkmagic.amounts import count, size
 from flinkmagic.deployment import TaskRecord
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import TaskView
+from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.measures import Facts
 from flinkmagic.graph.access_execution_graph import AccessExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
@@ -38,12 +39,18 @@ def task_views(tasks: Iterable[TaskRecord]) -> list[TaskView]:
     ]
 
 
-def task_amounts(tasks: Iterable[TaskRecord]) -> Iterator[tuple[str, float, float | None, tuple[int | None, ...]]]:
-    """Yield the vertex, start, end, rows and bytes of each task that has finished, without those of helpers."""
+def costs(tasks: Iterable[TaskView]) -> dict[str, VertexCost]:
+    """Return the costs of the tasks that have finished, by job vertex."""
+    found: dict[str, tuple[float, float, list[int | None]]] = {}
     for task in tasks:
-        if task.role != "helper" and task.state is ExecutionState.FINISHED:
-            amounts = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)
-            yield task.vertex_id, task.start_ms, task.end_ms, amounts
+        start, end = task.start_ms, task.end_ms
+        if task.state != ExecutionState.FINISHED.name or start is None or end is None:
+            continue
+        numbers = (task.rows_in, task.rows_out, task.bytes_in, task.bytes_out)
+        first, last, sums = found.get(task.vertex_id, (start, end, [None] * len(numbers)))
+        added = [one if more is None else (one or 0) + more for one, more in zip(sums, numbers, strict=True)]
+        found[task.vertex_id] = (min(first, start), max(last, end), added)
+    return {vertex: VertexCost(last - first, *sums) for vertex, (first, last, sums) in found.items()}
 
 
 def run_facts(

@@ -35,8 +35,6 @@ def select_sinks(
 
     Parameters
     ----------
-    graph : str
-        The graph's name, for messages.
     written : collection of int
         Indices of the sinks that earlier runs of the graph have finished.
 

@@ -42,13 +42,7 @@ def spark_ui(spark: SparkSession) -> str | None:
 
 
 def vertex_measures(vertex: VertexFacts, ui_url: str | None) -> VertexMeasures:
-    """Return the measures of a vertex, of which a task has run.
-
-    Parameters
-    ----------
-    ui_url : str, optional
-        Where the UI of the SparkContext is, if it has one.
-    """
+    """Return the measures of a vertex, of which a task has run."""
     operators = {one.id: told for one in vertex.operators if (told := _words(one.metrics, vertex.words))}
     return VertexMeasures(
         parts=time_parts(vertex),

@@ -118,18 +118,18 @@ def test_a_view_of_a_refused_graph_tells_why(
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("words", "error", "problem"),
     [
-        (["--format", "svg"], "--format needs --view"),
-        (["invalid"], "cannot be printed together"),
+        (["--format", "svg"], errors.FormatWithoutViewError, "--format needs --view"),
+        (["invalid"], errors.SeveralTopologiesError, "cannot be printed together"),
     ],
 )
-def test_words_that_do_not_fit_together(run: Run, folder: Path, words: list[str], problem: str) -> None:
+def test_words_that_do_not_fit_together(run: Run, folder: Path, words: list[str], error: type, problem: str) -> None:
     words = [str(folder / word) if word == "invalid" else word for word in words]
-    with pytest.raises(errors.CommandLineError, match=problem):
+    with pytest.raises(error, match=problem):
         run(folder / "good.json", *words)
 
 
 def test_an_empty_folder_is_told(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(errors.CommandLineError, match="no topology"):
+    with pytest.raises(errors.NoTopologyFileError, match="no topology"):
         run(tmp_path)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from flinkmagic.cli import simulate
-from flinkmagic.errors.usage import CommandLineError, InvalidValueError, UnknownNameError
+from flinkmagic.errors.usage import InvalidValueError, UnknownNameError, UnreadableFileError
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 
@@ -133,5 +133,5 @@ def test_a_restart_strategy_is_checked_where_it_is_typed(capsys: pytest.CaptureF
 
 
 def test_a_topology_that_is_not_there() -> None:
-    with pytest.raises(CommandLineError, match=r"no_such\.json cannot be read: No such file"):
+    with pytest.raises(UnreadableFileError, match=r"no_such\.json cannot be read: No such file"):
         run(case="no_such")

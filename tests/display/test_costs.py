@@ -5,20 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flinkmagic.display import to_svg
-from flinkmagic.display.costs import VertexCost, costs
+from flinkmagic.display.costs import VertexCost
 from flinkmagic.display.nodes import footer_words
 from flinkmagic.display.text import longest_line
 from flinkmagic.display.widget_data import frame
 from tests.display.states import state_codes
-
-
-def test_tasks_are_added_up_and_unknown_amounts_stay_unknown():
-    tasks = [
-        ("a", 100.0, 400.0, (10, 5, None, 7)),
-        ("a", 50.0, 200.0, (1, None, None, 3)),
-        ("b", 10.0, None, (9, 9, 9, 9)),
-    ]
-    assert costs(tasks) == {"a": VertexCost(350.0, 11, 5, None, 10)}
 
 
 def test_words_say_less_and_less():

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from flinkmagic.display import layout_engine, page
-from flinkmagic.display.page import mime_bundle, to_html
+from flinkmagic.display.page import document, mime_bundle, to_html
 from flinkmagic.display.picture import to_svg
 from flinkmagic.display.snapshot import ErrorView, GraphView, JobSnapshot
 
@@ -79,6 +79,15 @@ def test_without_an_engine_the_tree_stands_and_says_what_to_install(
     assert list(bundle) == ["text/plain"]
     assert "pip install pygraphviz" in bundle["text/plain"]
     assert bundle["text/plain"].startswith("delays · Job graph")
+
+
+def test_a_page_of_its_own_has_its_title_escaped_and_a_policy_under_which_nothing_runs() -> None:
+    whole = document("<script>\u202eorders & customers", "<p>body</p>", "p { margin: 0; }")
+    assert whole.startswith("<!doctype html>\n")
+    assert "<title>&lt;script&gt;⟨U+202E⟩orders &amp; customers</title>" in whole
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in whole
+    assert "<style>:root { color-scheme: light dark; }p { margin: 0; }</style>" in whole
+    assert whole.endswith("<body>\n<p>body</p>\n</body>\n</html>\n")
 
 
 def test_the_package_is_cheap_to_import() -> None:

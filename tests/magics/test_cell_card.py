@@ -16,6 +16,7 @@ import pytest
 
 from flinkmagic.display.snapshot import STATE_NAMES
 from flinkmagic.magics import cell_card
+from flinkmagic.magics.line_jobs import LineJobs
 
 _ROWS = itertools.count(1000)
 
@@ -156,7 +157,7 @@ def test_a_terminal_keeps_nothing_of_a_write_that_could_not_be_compiled(monkeypa
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(cell_card, "COMPILE_S", 0.0)
-    shown = cell_card.CellCard(in_notebook=False, widget=False)
+    shown = cell_card.CellCard(in_notebook=False, widget=False, jobs=LineJobs(), number=2)
     write = shown.begin("write.parquet('out')", 2)
     assert "COMPILING" in terminal.getvalue()
     shown.drop(write)

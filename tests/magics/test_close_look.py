@@ -6,8 +6,8 @@ import pytest
 
 from flinkmagic.display.findings import FindingsView
 from flinkmagic.display.snapshot import JobSnapshot
-from flinkmagic.magics import close_look
-from flinkmagic.magics.close_look import CloseLook
+from flinkmagic.magics import live_view
+from flinkmagic.magics.live_view import CloseLook
 from flinkmagic.scheduling.job_status import JobStatus
 
 
@@ -28,7 +28,7 @@ class Looked:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(close_look.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(live_view.time, "monotonic", lambda: now[0])
     return now
 
 

@@ -7,8 +7,10 @@ import re
 from pyspark.sql import functions as F
 
 import flinkmagic
-from flinkmagic.display import widget_data
+from flinkmagic.display import TaskView, widget_data
+from flinkmagic.display.costs import VertexCost
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.run_facts import costs
 
 
 def test_a_run_tells_sizes_and_what_was_run_otherwise_than_planned(spark):
@@ -62,3 +64,13 @@ def test_a_report_tells_what_failed_from_what_ended_with_its_stage(spark, tmp_pa
     assert job.status is JobStatus.FAILED
     assert job.report()[0].endswith(" (2 FAILED; Spark ended 1 of these with the stage of the failed one)")
     assert any("  hold 1 task until the rest of the job is over" in line for line in job.log())
+
+
+def test_tasks_are_added_up_and_unknown_amounts_stay_unknown():
+    tasks = [
+        TaskView("a", 0, state="FINISHED", start_ms=100.0, end_ms=400.0, rows_in=10, rows_out=5, bytes_out=7),
+        TaskView("a", 1, state="FINISHED", start_ms=50.0, end_ms=200.0, rows_in=1, bytes_out=3),
+        TaskView("a", 2, state="FAILED", start_ms=10.0, end_ms=900.0, rows_in=9),
+        TaskView("b", 0, state="FINISHED", start_ms=10.0, rows_in=9, rows_out=9, bytes_in=9, bytes_out=9),
+    ]
+    assert costs(tasks) == {"a": VertexCost(350.0, 11, 5, None, 10)}

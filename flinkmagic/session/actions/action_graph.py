@@ -81,18 +81,17 @@ class LineGraph(CompiledGraph):
         """Return what its jobs have found in a durable store."""
         return [one for job in self.jobs for one in job.found_durable()]
 
-    def result_keys(self) -> ResultKeys:
-        """Return what makes keys of its plan. Ask before a run."""
-        assert self._unused_plan is not None
-        return ResultKeys(self.spark.sparkContext, self._unused_plan.relations)
+    def kept_keys(self) -> tuple[ResultKeys, list[tuple[PlannedBoundary, ResultKey | NoKey]]]:
+        """Return what makes keys of its plan, and the DataFrames whose rows would be kept with the keys of the rows.
 
-    def kept_keys(self, keys: ResultKeys) -> list[tuple[PlannedBoundary, ResultKey | NoKey]]:
-        """Return the DataFrames whose rows would be kept, with the keys of the rows. Ask before a run."""
+        Ask before a run.
+        """
         planned = self._unused_plan
         assert planned is not None
+        keys = ResultKeys(self.spark.sparkContext, planned.relations)
         results: dict[object, StageResult] = {one.handle: one for one in planned.results}
         kept = [(one, results[self.stream_graph.nodes[one.tail_id].operator_factory]) for one in self.boundaries]
-        return [(boundary, keys.of(result.plan, *result.names)) for boundary, result in kept]
+        return keys, [(boundary, keys.of(result.plan, *result.names)) for boundary, result in kept]
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         planned = super()._compile(on_progress)

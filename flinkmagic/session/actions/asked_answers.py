@@ -49,13 +49,7 @@ _PANDAS_OPTIONS = ("future.infer_string", "mode.copy_on_write", "mode.string_sto
 
 
 class AskedAnswer:
-    """The answer that an action asks for; made by `asked`.
-
-    Parameters
-    ----------
-    rows : ResultKey
-        The key of the DataFrame's rows.
-    """
+    """The answer that an action asks for, by the key of the DataFrame's rows; made by `asked`."""
 
     def __init__(self, call: ActionCall, keys: ResultKeys, rows: ResultKey, durable: DurableStore | None) -> None:
         self._store, self._durable = retained_answers(call.df.sparkSession.sparkContext), durable
@@ -147,13 +141,7 @@ class AskedAnswer:
 
 
 def asked(call: ActionCall, durable: DurableStore | None = None) -> AskedAnswer | None:
-    """Return the answer that an action asks for; None if it has no key.
-
-    Parameters
-    ----------
-    durable : DurableStore, optional
-        Where answers are stored for later processes.
-    """
+    """Return the answer that an action asks for; None if it has no key."""
     kind = action_kind(call.method)
     if kind is None or not kind.is_answered_again:
         return None

@@ -55,13 +55,7 @@ class KnownSchema:
 
 
 def read_files(call: ReadCall, durable: DurableStore | None = None) -> DataFrame:
-    """Make a DataFrame of files as plain PySpark does, but infer no schema that is known.
-
-    Parameters
-    ----------
-    durable : DurableStore, optional
-        Where schemas are stored for later processes.
-    """
+    """Make a DataFrame of files as plain PySpark does, but infer no schema that is known."""
     try:
         name = _name_of(call)
     except Py4JError as error:  # the call finds out by itself what is wrong
@@ -135,13 +129,7 @@ def _schema_given(call: ReadCall, schema: StructType) -> Iterator[None]:
 
 
 def _schema_of(df: DataFrame, began: float) -> KnownSchema | None:
-    """Return the schema that Spark has inferred, if the files are still those that it was inferred from.
-
-    Parameters
-    ----------
-    began : float
-        When Spark began to infer it (`time.time`).
-    """
+    """Return the schema that Spark has inferred, if the files are still those that it was inferred from."""
     try:
         keys = ResultKeys(df.sparkSession.sparkContext)
         key = keys.of_read(execution_of(df))

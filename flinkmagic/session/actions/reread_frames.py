@@ -144,12 +144,8 @@ class RereadFrames:
 
         Parameters
         ----------
-        df : DataFrame
-            What the action was called on, or what was written.
         count : int, optional
             How many rows the DataFrame has, if that was asked.
-        durable : DurableRows, optional
-            Where it was kept for later processes, too.
         """
         for one, columns in graph.asked.items():
             self._asked[one] = (*self._asked.get(one, ()), columns)[-_MOST_ASKED:]
@@ -232,9 +228,9 @@ class RereadFrames:
         """
         if not graph.boundaries:
             return False
-        store, keys = retained_results(graph.spark.sparkContext), graph.result_keys()
-        is_revised = False
-        for boundary, key in graph.kept_keys(keys):
+        store, is_revised = retained_results(graph.spark.sparkContext), False
+        keys, kept = graph.kept_keys()
+        for boundary, key in kept:
             if isinstance(key, NoKey):
                 is_revised = True
                 self._never_keep(boundary)

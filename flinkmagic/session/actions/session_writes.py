@@ -36,13 +36,7 @@ if TYPE_CHECKING:
 
 
 class SessionWrite:
-    """One write of a session.
-
-    Parameters
-    ----------
-    program : Program
-        The cell's program with the write as its only sink.
-    """
+    """One write of a session: the only sink of its program, which is the cell's."""
 
     def __init__(self, program: Program, name: str, options: JobOptions) -> None:
         self._program, self._name, self._options = program, name, options

@@ -66,18 +66,11 @@ def job_facts(
     graph: AccessExecutionGraph,
     state: DeploymentSnapshot,
     *,
-    name: str,
     partition_bytes: Mapping[str, tuple[int, ...]],
     metrics: Mapping[str, StageMetrics],
-    not_retained: Mapping[str, str],
-    not_used: Mapping[str, str],
-    reads_of_dropped_caches: Mapping[int, int],
-    has_run_before: bool,
-    is_first: bool,
-    planning_ms: float,
     last: LastStage | None = None,
 ) -> JobFacts:
-    """Return the facts of a job.
+    """Return the facts of a job that its tasks tell.
 
     Parameters
     ----------
@@ -85,8 +78,6 @@ def job_facts(
         By the id of a job vertex.
     last : LastStage, optional
         Of an action's job.
-    **others
-        The fields of `JobFacts`.
     """
     info = state.job
     attempts: dict[str, list[TaskRecord]] = {}
@@ -106,18 +97,11 @@ def job_facts(
         vertices.append(vertex_facts(last.vertex, own, last.metrics, kind=kind, stage=stage, above=last.action))
     return JobFacts(
         vertices=tuple(vertices),
-        name=name,
         started_ms=info.started_ms,
         ended_ms=info.ended_ms if last is None else last.ended_ms,
         slots=state.slots_total,
         slots_of_session=state.slots_of_session,
         is_finished=info.job_status is JobStatus.FINISHED,
-        is_first=is_first,
-        planning_ms=planning_ms,
-        has_run_before=has_run_before,
-        not_retained=not_retained,
-        not_used=not_used,
-        reads_of_dropped_caches=reads_of_dropped_caches,
         helpers=tuple(helpers),
     )
 
@@ -150,8 +134,6 @@ def vertex_facts(
     ----------
     above : mapping, optional
         The metadata of the exchange that its stage writes, or of the write's command.
-    **others
-        The fields of `VertexFacts`.
     """
     own = vertex.tail.id if kind == "write" else -1
     return VertexFacts(

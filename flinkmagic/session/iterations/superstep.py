@@ -78,7 +78,7 @@ class SuperstepRows:
 
         ``RDD.localCheckpoint`` does this when a job ends, but has to be requested before the first job.
         """
-        rows = self._buffers()
+        rows = self._builder().cachedColumnBuffers()
         rows.localCheckpoint()
         rows.checkpointData().get().checkpoint()
 
@@ -89,9 +89,6 @@ class SuperstepRows:
     def dataset_id(self) -> str:
         """Return the id of the rows as a persistent result in a graph."""
         return dataset_id_of(self.frame.sparkSession, self._builder())
-
-    def _buffers(self) -> Any:
-        return self._builder().cachedColumnBuffers()
 
     def _builder(self) -> Any:
         leaves = items(execution_of(self.frame).withCachedData().collectLeaves())

@@ -346,7 +346,7 @@ def test_lost_rows_are_computed_again_from_the_superstep_before(begin):
     def step(df):
         loop = flinkmagic.iterations()[-1]
         if len(loop.supersteps) == 3:
-            loop._rows[-1]._buffers().unpersist(True)  # as if their executor were gone
+            loop._rows[-1]._builder().cachedColumnBuffers().unpersist(True)  # as if their executor were gone
         return doubled(df)
 
     assert values(flinkmagic.iterate(begin, step, max_iterations=5)) == after(5, begin)
