@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -341,3 +342,26 @@ def test_a_write_over_its_own_input_is_plain_sparks_and_only_the_card_tells(on) 
     (card,) = cell.stderr.splitlines()
     assert re.fullmatch(r"write.* · line 1 · .*s · plain Spark: it overwrites what it reads", card)
     assert on.run("spark.read.parquet(f'{at}/own').agg(F.count('id'), F.sum('count')).first()[:]").value == (13, 18)
+
+
+FAILING = """
+@F.udf('long')
+def failing(x):
+    return 1 // (x - 3)
+"""
+
+
+@pytest.mark.parametrize("stages", ["", ".groupBy('y').count()"], ids=["one stage", "two stages"])
+def test_the_traceback_of_a_write_shows_the_line_of_the_users_function_that_raised(on, stages) -> None:
+    on.run(FAILING)
+    write = (
+        f"spark.range(9).select(failing('id').alias('y')){stages}.write.mode('overwrite').parquet(f'{{at}}/failing')"
+    )
+    traces = []
+    for mode in ("on", "off"):
+        on.run(f"%flinkgraph {mode}")
+        error = on.run(write).error
+        assert "ZeroDivisionError" in str(error)
+        frames = [(one.f_code.co_name, number) for one, number in traceback.walk_tb(error.__traceback__)]
+        traces.append([one for one in frames if one[0] == "failing"])
+    assert traces[0] == traces[1]

@@ -194,7 +194,8 @@ class Deferral:
         except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
             self._ran += 1
             self._pending.unheeded = None
-            raise sparks_own(error).with_traceback(None) from None
+            # PySpark ends its traceback in the frames of the user's function; our own are dropped by the hook.
+            raise sparks_own(error) from None
 
     def _take(self, df: Any, call: WriterCall, text: str) -> None:
         spark: Any = df.sparkSession
