@@ -74,8 +74,9 @@ class CaptureListener:
     def awaited_read(self, location: SourceLocation, write: DeferredWrite) -> None:
         """Note that a line has read the target of an awaited write."""
 
-    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
-        """Note, in mode LINES, that plain Spark has written what could not be deployed, and why it could not."""
+    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception, seconds: float) -> None:
+        """Note, in mode LINES, that plain Spark has written what could not be deployed, why it could not, and in how
+        many seconds."""
 
     def raised(self, error: BaseException) -> None:
         """Note what a call of the block's raises."""

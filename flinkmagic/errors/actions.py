@@ -38,6 +38,12 @@ class PartitionsAskedError(UserError):
     )
 
 
+class OwnInputOverwrittenError(UserError):
+    """A line that overwrites what it reads; plain Spark carries it out, or fails, as without the session mode."""
+
+    template = "it overwrites what it reads"
+
+
 def ran_plainly(text: str, where: str, cause: BaseException) -> str:
     """Return the line about a line that ran as plain Spark: because of a rule of ours, or because something failed."""
     if isinstance(cause, UserError):

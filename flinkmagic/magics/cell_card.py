@@ -183,6 +183,13 @@ class CellCard:
             act.end(act.job.status.value, act.seconds)
             self._end(act, replace(act.told(), note="; ".join(remarks)))
 
+    def left_to_spark(self, call: str, number: int, seconds: float, why: str) -> None:
+        """Show a write that plain Spark has carried out, and why."""
+        with self._lock:
+            act = Act(self._lines.get((call, number)) or LiveLine(call, number))
+            act.end("FINISHED", seconds)
+            self._end(act, CardLine(call, number, "FINISHED", seconds=seconds, note=f"plain Spark: {why}"))
+
     def end(self) -> dict[int, Drawn]:
         """Show all, now that the cell is over; return the graphs of its lines' last jobs, by the numbers of the lines.
 

@@ -338,9 +338,13 @@ class _Lines(DeployingListener):
     def read(self, call: ReadCall) -> DataFrame:
         return self._actions.read(call)
 
-    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception) -> None:
+    def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception, seconds: float) -> None:
         reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
-        Line(text, str(location)).say_plain(reason)
+        if isinstance(reason, UserError):
+            # A rule of ours, of which the user's output shows as little as without the mode.
+            self._card.left_to_spark(text, location.line_in_cell, seconds, str(reason).splitlines()[0])
+        else:
+            Line(text, str(location)).say_plain(reason)
 
 
 def _line_options(magics: FlinkMagics) -> JobOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,8 @@ def test_the_parts_of_a_random_split_are_written_without_overlap(on) -> None:
     on.run("train, test = grouped.randomSplit([0.7, 0.3], 7)")
     first = on.run("train.write.parquet(f'{at}/train')")
     assert first.error is None
-    assert "ran as plain Spark, because it could not be deployed: it asks how shuffled rows lie" in first.stderr
+    (card,) = first.stderr.splitlines()
+    assert re.fullmatch(r"write.* · line 1 · .*s · plain Spark: it asks how shuffled rows lie in .*", card)
     for _ in range(2):
         on.run("grouped.agg(F.sum('count')).collect()")
     on.run("test.write.parquet(f'{at}/test')")
@@ -329,3 +331,37 @@ def test_rows_that_actions_have_kept_are_written_to_as_many_files_and_in_the_ord
     if "sort" in made:
         assert driven == plain
     assert sorted("".join(driven).splitlines()) == sorted("".join(plain).splitlines())
+
+
+def test_a_write_over_its_own_input_is_plain_sparks_and_only_the_card_tells(on) -> None:
+    on.run("spark.range(10).write.parquet(f'{at}/own')\nown = spark.read.parquet(f'{at}/own')")
+    # Spark computes all stages before it deletes, except the last.
+    on.run("more = own.union(spark.range(5, 13)).groupBy('id').count()")
+    cell = on.run("more.write.mode('overwrite').parquet(f'{at}/own')")
+    assert cell.error is None
+    (card,) = cell.stderr.splitlines()
+    assert re.fullmatch(r"write.* · line 1 · .*s · plain Spark: it overwrites what it reads", card)
+    assert on.run("spark.read.parquet(f'{at}/own').agg(F.count('id'), F.sum('count')).first()[:]").value == (13, 18)
+
+
+FAILING = """
+@F.udf('long')
+def failing(x):
+    return 1 // (x - 3)
+"""
+
+
+@pytest.mark.parametrize("stages", ["", ".groupBy('y').count()"], ids=["one stage", "two stages"])
+def test_the_traceback_of_a_write_shows_the_line_of_the_users_function_that_raised(on, stages) -> None:
+    on.run(FAILING)
+    write = (
+        f"spark.range(9).select(failing('id').alias('y')){stages}.write.mode('overwrite').parquet(f'{{at}}/failing')"
+    )
+    traces = []
+    for mode in ("on", "off"):
+        on.run(f"%flinkgraph {mode}")
+        error = on.run(write).error
+        assert "ZeroDivisionError" in str(error)
+        frames = [(one.f_code.co_name, number) for one, number in traceback.walk_tb(error.__traceback__)]
+        traces.append([one for one in frames if one[0] == "failing"])
+    assert traces[0] == traces[1]

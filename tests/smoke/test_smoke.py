@@ -240,7 +240,7 @@ def test_with_nothing_deferred_each_write_is_written_on_its_line(spark: Any, sou
             assert job.status is JobStatus.FINISHED
             deployed.append(program.writes[-1].name)
 
-        def ran_plainly(self, location: Any, text: str, refusal: Exception) -> None:
+        def ran_plainly(self, location: Any, text: str, refusal: Exception, seconds: float) -> None:
             plain.append(type(refusal).__name__)
 
     by_k = spark.read.parquet(source).groupBy("k").count()

@@ -31,6 +31,7 @@ from flinkmagic.capturing.writes.writer_calls import (
     path_option,
     writer_field,
 )
+from flinkmagic.errors.actions import OwnInputOverwrittenError
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.capturing import (
     HandledWriteError,
@@ -61,7 +62,8 @@ class Deferral:
     on_deferred : callable
         Called for each deferred write with the number of those that are pending.
     on_plain : callable
-        Called with the line and the text of a write that plain Spark has done, and the error that is the reason.
+        Called with the line and the text of a write that plain Spark has done, the error that is the reason, and how
+        many seconds it took.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Deferral:
         frames: FrameRegistry,
         mode: CaptureMode,
         on_deferred: Callable[[int], None],
-        on_plain: Callable[[SourceLocation, str, Exception], None],
+        on_plain: Callable[[SourceLocation, str, Exception, float], None],
     ) -> None:
         self._session, self._frames, self._mode = session, frames, mode
         self._on_deferred, self._on_plain = on_deferred, on_plain
@@ -161,8 +163,9 @@ class Deferral:
             refusal = error
         pending.writes.clear()
         pending.unheeded = None
+        began = time.monotonic()
         result = run()
-        self._on_plain(self._session.location(), text, refusal)
+        self._on_plain(self._session.location(), text, refusal, time.monotonic() - began)
         return result
 
     def _arrange_handled(self, handler: SourceLocation, take: Callable[[], _T]) -> _T:
@@ -191,7 +194,8 @@ class Deferral:
         except Exception as error:  # noqa: BLE001 - raised again as what Spark raised
             self._ran += 1
             self._pending.unheeded = None
-            raise sparks_own(error).with_traceback(None) from None
+            # PySpark ends its traceback in the frames of the user's function; our own are dropped by the hook.
+            raise sparks_own(error) from None
 
     def _take(self, df: Any, call: WriterCall, text: str) -> None:
         spark: Any = df.sparkSession
@@ -318,6 +322,9 @@ class Deferral:
             return None
         pruned = pruned_sources(df)
         source = overlapping(sources if pruned is None else pruned, facts.target)
+        if source is not None and self._mode is CaptureMode.LINES:
+            # Nothing is put off: Spark may well have read all before it deletes, and does what it does in a plain run.
+            raise OwnInputOverwrittenError
         if source is not None:
             raise OverwritesInputError(facts.label, location, str(source), "its own query")
         return pruned

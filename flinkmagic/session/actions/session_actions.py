@@ -43,7 +43,7 @@ from flinkmagic.errors.actions import (
     not_noted,
     not_read,
 )
-from flinkmagic.errors.base import add_note, is_from_signal
+from flinkmagic.errors.base import UserError, add_note, is_from_signal
 from flinkmagic.errors.capturing import NotDeployedError
 from flinkmagic.jvm.java import execution_of
 from flinkmagic.options import JobOptions
@@ -309,14 +309,17 @@ class SessionActions:
         retained_results(sc).drop(lambda one: one in found)
 
     def _answer_plainly(self, call: ActionCall, report: ActionReport, error: BaseException | None = None) -> Any:
-        """Make an action as it is after ours has failed; the user is told `error` if plain Spark does not fail."""
+        """Make an action as it is after ours has failed or refused it.
+
+        The user is told of a failure if plain Spark does not fail; of a rule of ours, only the report tells.
+        """
         try:
             with self._watched(call):
                 answer = _run_plainly(call)
         except BaseException as raised:
             self._note(replace(report, note=""), raised)
             raise
-        if error is not None:
+        if error is not None and not isinstance(error, UserError):
             _line(call).say_plain(error)
         return self._noted(call, report, answer)
 
