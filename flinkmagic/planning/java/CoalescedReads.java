@@ -30,12 +30,15 @@ import scala.collection.JavaConverters;
  *
  * The rules are those of Spark's `CoalesceShufflePartitions`, with its smallest partition size as the target:
  * neighbours are merged, in the same way for all shuffles of a stage, and no shuffle is merged if the user gave its
- * number of partitions. A stage that reads anything but shuffles (and broadcasts) stays as it is, and so does one whose
- * operators have another number of partitions than their inputs.
+ * number of partitions. A stage that reads anything but shuffles (and broadcasts, and kept rows) stays as it is, and so
+ * does one whose operators have another number of partitions than their inputs.
+ *
+ * Rows that are kept are read as if they were the shuffles that they were made of, whose sizes are noted with them: in
+ * Spark's own plan the stage that keeps them and the one that reads them are one. It shows: a sum of doubles is rounded
+ * otherwise if its rows are added up in other groups.
  *
  * The last stage of a write has as many tasks as Spark's own rule would leave of its many small partitions, if there
- * are that many here: each task makes a file. It may also read rows that are kept, as if it read the shuffles that they
- * were made of, whose sizes are noted with them: in Spark's own plan the stage that keeps them and this one are one.
+ * are that many here: each task makes a file.
  */
 public class CoalescedReads {
     /** Set on the session that plans a job: whether partitions may be merged. */
@@ -155,17 +158,16 @@ public class CoalescedReads {
     }
 
     /**
-     * Adds the exchanges that a stage reads to `leaves`, except broadcasts.
+     * Adds the exchanges and the scans of kept rows that a stage reads to `leaves`, except broadcasts.
      *
-     * @param keptToo whether scans of kept rows may be read together, too
      * @return whether partitions below this operator may be merged
      */
-    public static boolean collect(SparkPlan plan, IdentityHashMap hidden, boolean keptToo, ArrayList<SparkPlan> leaves) {
+    public static boolean collect(SparkPlan plan, IdentityHashMap hidden, ArrayList<SparkPlan> leaves) {
         if (plan instanceof BroadcastExchangeLike || PlanNodes.reused(plan) instanceof BroadcastExchangeLike) {
             return true;
         }
         if (plan instanceof Exchange || plan instanceof ReusedExchangeExec
-            || (keptToo && MergedRows.scan(plan) != null)) {
+            || MergedRows.scan(plan) != null) {
             leaves.add(plan);
             return true;
         }
@@ -175,7 +177,7 @@ public class CoalescedReads {
             return false;
         }
         for (SparkPlan child : JavaConverters.asJavaIterable(plan.children())) {
-            if (!collect(child, hidden, keptToo, leaves)) {
+            if (!collect(child, hidden, leaves)) {
                 return false;
             }
         }

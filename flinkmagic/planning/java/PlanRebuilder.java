@@ -291,7 +291,7 @@ public class PlanRebuilder {
                 AppendedBatches.join((RDD) former[0], builder, ((Integer) former[1]).intValue(), isKnown);
             }
             ArrayList<SparkPlan> leaves = new ArrayList<SparkPlan>();
-            if (CoalescedReads.collect(plan, hidden, true, leaves) && !MergedRows.hidesOrder(plan)) {
+            if (CoalescedReads.collect(plan, hidden, leaves) && !MergedRows.hidesOrder(plan)) {
                 reads.noteSizes(builder.cachedPlan(), inputs(leaves));
             }
         }
@@ -433,7 +433,7 @@ public class PlanRebuilder {
             return;
         }
         SparkPlan last = isExchange ? (SparkPlan) top.children().head() : top;
-        if (CoalescedReads.collect(last, hidden, isWrite, leaves)) {
+        if (CoalescedReads.collect(last, hidden, leaves)) {
             reads.decide(top, leaves, inputs(leaves), isWrite);
         }
     }

@@ -149,3 +149,37 @@ def test_listeners_know_an_action_by_the_name_that_plain_spark_gives(session, la
         names.append(heard)
     assert names[0] == names[1]
     assert NAMED[line] in (None, *names[0])
+
+
+SUMMED = [
+    "stepped.agg(F.sum('step'), F.stddev('step'), F.corr('step', 'x')).collect()",
+    "stepped.groupBy(F.expr('id % 2 AS odd')).agg(F.sum('step'), F.avg('step')).orderBy('odd').collect()",
+]
+
+
+def test_sums_of_kept_rows_round_as_those_of_partitions_that_spark_merges(session, tmp_path) -> None:
+    """A sum of doubles depends on which rows are added up first."""
+    settings = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "4"}
+    before = {key: session.spark.conf.get(key, None) for key in settings}
+    session.namespace["path"] = str(tmp_path / "numbers")
+    session.plain("""
+        from pyspark.sql import Window
+        spark.range(0, 6000, 1, 2).selectExpr("id", "id % 6 AS k", "hash(id) % 10007 / 97.3D AS x").write.parquet(path)
+        before = F.lag("x").over(Window.partitionBy("k").orderBy("id"))
+        stepped = spark.read.parquet(path).withColumn("step", F.col("x") / (before + 1000.7))
+        None
+    """)
+    for key, value in settings.items():
+        session.spark.conf.set(key, value)
+    try:
+        summed = [session.plain(line) for line in SUMMED]
+        session.cell("stepped.agg(F.max('step'), F.max('x')).collect()")
+        session.cell("stepped.agg(F.min('step'), F.min('x')).collect()")
+        for line, expected in zip(SUMMED, summed, strict=True):
+            assert session.cell(line) == expected
+            assert session.report.reused > 0
+    finally:
+        for key, value in before.items():
+            session.spark.conf.unset(key) if value is None else session.spark.conf.set(key, value)
+        for graph in {one.graph for one in retained(session.spark)}:
+            release_retained(session.spark, graph)
