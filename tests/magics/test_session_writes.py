@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from flinkmagic.planning.stage_handles import BoundaryStageHandle
 from flinkmagic.reuse import source_columns
@@ -164,6 +165,15 @@ def test_a_write_reads_no_rows_of_files_that_an_earlier_write_has_replaced(on, s
     on.run("own = read()")
     assert on.run("own.write.parquet(f'{at}/out')").error is None
     assert on.run("spark.read.parquet(f'{at}/out').agg(F.sum('n')).first()[0]").value == 10
+
+
+def test_the_parts_of_a_small_aggregate_are_those_of_plain_spark(on, spark) -> None:
+    """Of a few rows Spark merges all partitions, and then draws other rows than from each of them."""
+    plain = spark.range(1000).groupBy(F.col("id") % 50).count().randomSplit([0.5, 0.5], 3)
+    on.run("from pyspark.sql import functions as F")
+    on.run("parts = spark.range(1000).groupBy(F.col('id') % 50).count().randomSplit([0.5, 0.5], 3)")
+    drawn = on.run("[sorted(map(tuple, part.collect())) for part in parts]").value
+    assert drawn == [sorted(map(tuple, part.collect())) for part in plain]
 
 
 def test_the_parts_of_a_random_split_are_written_without_overlap(on) -> None:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from flinkmagic.capturing.call_arguments import Args, Kwargs
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks.call_hooks import LazyCall
 from flinkmagic.capturing.lineage import Selected
-from flinkmagic.jvm.java import execution_of
+from flinkmagic.capturing.writes.sparks_errors import withheld_log
+from flinkmagic.jvm.java import execution_of, query_execution
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -27,10 +30,15 @@ if TYPE_CHECKING:
 
 
 class RandomSplit(LazyCall):
-    """`randomSplit`: what is split is computed once for all parts, or rows may be in several of them or in none."""
+    """`randomSplit`: what is split is computed once for all parts, or rows may be in several of them or in none.
+
+    Where lines run immediately, the parts must be those of plain Spark. Rows of an adaptive plan are not persisted:
+    Spark merges partitions of what it shuffles, those of kept rows otherwise than those of a part's query, and a part's
+    rows depend on them (seen on 4.3.0; 3.5.9 merges none of kept rows).
+    """
 
     def arguments(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
-        if recorder.mode is CaptureMode.LINES and args and not args[0].isStreaming:
+        if recorder.mode is CaptureMode.LINES and args and not args[0].isStreaming and not _is_adaptive(args[0]):
             shared, _ = persisted(args[0])
             args = (shared, *args[1:])
         return args, kwargs
@@ -41,6 +49,20 @@ class RandomSplit(LazyCall):
             for number, part in enumerate(result, start=1):
                 recorder.calls.select(args[0], part, Selected(names=(f"part {number} of {len(result)}",)))
         return result
+
+
+def _is_adaptive(df: DataFrame) -> bool:
+    """Return whether Spark plans a DataFrame anew while it runs, or cannot plan it: its own line says why then."""
+    try:
+        with withheld_log():
+            # Planned for itself: the DataFrame's own plan, which is made once, follows the settings of a later line.
+            execution = execution_of(df)
+            planned = query_execution(
+                df.sparkSession._jvm, execution.sparkSession().sessionState(), execution.analyzed()
+            )
+            return str(planned.executedPlan().getClass().getSimpleName()) == "AdaptiveSparkPlanExec"
+    except (Py4JError, PySparkException):
+        return True
 
 
 _persisted: list[tuple[JavaObject, DataFrame]] = []
