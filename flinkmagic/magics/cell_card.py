@@ -100,7 +100,7 @@ class CellCard:
         with self._lock:
             line = self._line(call)
             act = line.act or Act(line)
-            act.work, act.work_since = work, time.monotonic()
+            act.follow_work(work)
             self._works = [*(one for one in self._works if one.is_working()), act]
         _CLOCK.wake(self, act.work_since + WORK_S)
 

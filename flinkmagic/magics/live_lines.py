@@ -56,6 +56,7 @@ class Act:
         """What Spark runs for the action itself."""
         self.work_since = 0.0
         """When that began (`time.monotonic`)."""
+        self._is_cancelled = False
         self.status = ""
         """How it ended; empty while it runs."""
         self.alone: CallRun | None = None
@@ -93,8 +94,15 @@ class Act:
         self._progress = progress
         return True
 
+    def follow_work(self, work: CallWork) -> None:
+        """Follow what Spark runs for the action itself; cancel it if that was asked when the job was just over."""
+        self.work, self.work_since = work, time.monotonic()
+        if self._is_cancelled:
+            work.cancel()
+
     def cancel(self) -> None:
-        """Cancel what runs of it: its job, or what Spark runs for the action itself."""
+        """Cancel what runs of it: its job, or what Spark runs, or is yet to run, for the action itself."""
+        self._is_cancelled = True  # first: work that begins meanwhile looks at it
         for running in (self.job, self.work):
             if running is not None:
                 running.cancel()

@@ -295,6 +295,22 @@ def test_cancel_on_a_line_ends_what_runs_of_it(on, monkeypatch, tmp_path, action
     assert on.run("rows.count()").value == 2
 
 
+def test_cancel_between_a_job_and_the_last_stage_ends_the_action(on, monkeypatch, tmp_path) -> None:
+    begin = cell_card.CellCard.work_started
+
+    def cancelled_before(card, call, work) -> None:
+        card._cancel(0)  # the job is over, and the work has not begun
+        begin(card, call, work)
+
+    on.names["begun"] = str(tmp_path / "begun")
+    on.run(NAPS)
+    monkeypatch.setattr(cell_card.CellCard, "work_started", cancelled_before)
+    started = time.monotonic()
+    cell = on.run("rows.groupBy(F.expr('id % 2 AS k')).count().select(nap('k')).collect()")
+    assert time.monotonic() - started < 30
+    assert type(cell.error).__name__ == "ActionCancelledError"
+
+
 def test_progress_of_what_spark_runs_itself_adds_to_the_jobs(on, monkeypatch, tmp_path) -> None:
     watched = Watched(monkeypatch)
     on.names |= {"go": str(tmp_path / "go"), "rows": on.names["spark"].range(0, 2, 1, 2)}
