@@ -137,7 +137,7 @@ class SessionMode:
             if spark is not None:  # the cell may have begun it
                 self._warm_up(spark)
                 if session.needs_rehearsal(spark):
-                    self._idle = threading.Timer(IDLE_S, session.rehearse, (spark,))
+                    self._idle = threading.Timer(IDLE_S, session.rehearse, (spark, lambda: bool(self._running)))
                     self._idle.daemon = True
                     self._idle.start()
 

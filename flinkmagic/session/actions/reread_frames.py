@@ -59,7 +59,7 @@ class RereadFrames:
     """The DataFrames that actions on one SparkContext have read; see `of`."""
 
     def __init__(self, budget: KeepingBudget) -> None:
-        self._budget = budget
+        self.budget = budget
         # The most rows that were counted, and the seconds of the last action.
         self._rows: WeakKeyDictionary[DataFrame, int] = WeakKeyDictionary()
         self._seconds: WeakKeyDictionary[DataFrame, float] = WeakKeyDictionary()
@@ -114,7 +114,7 @@ class RereadFrames:
         return cost <= self._room(df)
 
     def _room(self, df: DataFrame) -> float:
-        return self._budget.room(self._seconds.get(df, 0.0))
+        return self.budget.room(self._seconds.get(df, 0.0))
 
     def _cost(self, df: DataFrame, columns: frozenset[int] | None = None) -> float:
         """Return the seconds that keeping columns of a DataFrame, or all, costs; 0.0 if its rows were not counted."""
@@ -182,9 +182,9 @@ class RereadFrames:
         """Note what keeping a DataFrame has cost or saved; several objects may have its plan."""
         name = next((self._keys[df].digest for df in boundary.dataframes if df in self._keys), "")
         if all(self._kept.get(df) is None for df in boundary.dataframes):
-            self._budget.stake(name, max(self._cost(df, boundary.columns) for df in boundary.dataframes))
+            self.budget.stake(name, max(self._cost(df, boundary.columns) for df in boundary.dataframes))
         else:
-            self._budget.pays(name, job.saved_seconds)
+            self.budget.pays(name, job.saved_seconds)
 
     def _note_stored(self, boundary: PlannedBoundary, durable: DurableRows) -> None:
         """Let later processes know of rows that were just kept, and are going to be stored."""

@@ -54,7 +54,6 @@ from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, java_call, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked, say_not_known
-from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.known_schemas import read_files
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
@@ -89,10 +88,21 @@ class SessionActions:
     ----------
     options : JobOptions, optional
         By default ``retain="session"``, and the defaults otherwise.
+    reread : RereadFrames, optional
+        What such actions have read; by default what all of the SparkContext's have.
+    graph_name : str, optional
+        Of their graphs; by default a graph has the name of its action.
     """
 
-    def __init__(self, options: JobOptions | None = None, listener: ActionListener | None = None) -> None:
-        self._options = options or JobOptions(retain="session")
+    def __init__(
+        self,
+        options: JobOptions | None = None,
+        listener: ActionListener | None = None,
+        reread: RereadFrames | None = None,
+        graph_name: str = "",
+    ) -> None:
+        self._options, self._own_reread = options or JobOptions(retain="session"), reread
+        self._graph_name = graph_name
         self._listener, self._durable = listener, store_for(self._options)
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
         """Oldest first."""
@@ -102,22 +112,25 @@ class SessionActions:
         report = ActionReport(call.method, call.text, call.location)
         question = self._asked(call)
         if not isinstance(question, AskedAnswer):
-            answer = self._carry_out(call, report)
+            answer = self.carry_out(call, report)
             if question is not None:
                 say_not_known(call, question)
             return answer
         if question.known is not None:
             answer, known = question.give(), question.known
-            KeepingBudget.of(call.df.sparkSession.sparkContext).note(time.monotonic() - report.began, known.seconds)
+            self._reread(call).budget.note(time.monotonic() - report.began, known.seconds)
             self._note(replace(report, kept_at=known.made_at, saved_seconds=known.seconds, kernel=known.kernel))
             return answer
-        answer = self._carry_out(question.call, report)
+        answer = self.carry_out(question.call, report)
         question.keep(answer, time.monotonic() - report.began)
         return answer
 
     def read(self, call: ReadCall) -> DataFrame:
         """Make a DataFrame of files; schemas inferred before are reused (`known_schemas`)."""
         return read_files(call, self._durable) if self._options.retain == "session" else call.run_plainly()
+
+    def _reread(self, call: ActionCall) -> RereadFrames:
+        return self._own_reread or RereadFrames.of(call.df.sparkSession.sparkContext)
 
     def _asked(self, call: ActionCall) -> AskedAnswer | Exception | None:
         """Return the answer that an action asks for; None if it has no key, or the error if the look-up failed."""
@@ -131,8 +144,10 @@ class SessionActions:
                 raise
             return error
 
-    def _carry_out(self, call: ActionCall, report: ActionReport) -> Any:
-        texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method))
+    def carry_out(self, call: ActionCall, report: ActionReport | None = None) -> Any:
+        """Carry out an action without asking whether its answer is known; return what plain PySpark returns."""
+        report = report or ActionReport(call.method, call.text, call.location)
+        texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method), self._reread(call).budget)
         try:
             with withheld_log():
                 graph: ActionGraph | str = self._graph(call, texts)
@@ -153,7 +168,7 @@ class SessionActions:
         finally:
             with _noting(call):
                 seconds = time.monotonic() - report.began
-                KeepingBudget.of(call.df.sparkSession.sparkContext).note(seconds)
+                self._reread(call).budget.note(seconds)
                 texts.ended(seconds)
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
@@ -183,10 +198,12 @@ class SessionActions:
     def _compiled(self, call: ActionCall, df: DataFrame, texts: TextReads) -> ActionGraph:
         """Compile a query; later actions find what it keeps by its key."""
         sc = df.sparkSession.sparkContext
-        reread, durable = RereadFrames.of(sc), durable_rows(sc, self._durable)
+        reread, durable = self._reread(call), durable_rows(sc, self._durable)
         sources, unused = texts.query, dict[str, str]()
         while True:
-            graph = ActionGraph(self._program(call, df, sources), call.method, self._options, unused)
+            graph = ActionGraph(
+                self._program(call, df, sources), self._graph_name or call.method, self._options, unused
+            )
             if not reread.revise(graph, durable):
                 return graph
             sources, unused = texts.of(df), graph.unused
@@ -199,7 +216,7 @@ class SessionActions:
         program.line = LineQuery(asked=program.frame_of(call.df))
         if self._options.retain == "session":
             sc = df.sparkSession.sparkContext
-            reread = RereadFrames.of(sc)
+            reread = self._reread(call)
             reread.leave_to_spark(df.sparkSession)
             reread.recall(program, call.df, durable_rows(sc, self._durable))
             stops_early = _kind_of(call).stops_early
@@ -212,7 +229,7 @@ class SessionActions:
         """Compile again, as plain Spark plans it, a query whose job has failed (rule 5)."""
         program = self._program(call, graph.query)
         program.line = replace(program.line, reread={})
-        return ActionGraph(program, call.method, self._options)
+        return ActionGraph(program, self._graph_name or call.method, self._options)
 
     def _leave_to_spark(self, call: ActionCall, report: ActionReport) -> Any:
         try:
@@ -252,14 +269,14 @@ class SessionActions:
             self._note(replace(report, is_driven=True, graph=graph), raised)
             raise
         sc = graph.spark.sparkContext
-        reread = RereadFrames.of(sc)
+        reread = self._reread(call)
         if given_up:  # else it fails in plain Spark, too
             reread.give_up(failed)
             report = replace(report, note=given_up)
         try:
             answer = self._answer(call, graph, _driven(report, graph, job), texts, job)
             with _noting(call):
-                KeepingBudget.of(sc).note(0.0, job.saved_seconds)
+                reread.budget.note(0.0, job.saved_seconds)
                 count, durable = answer if call.method == "count" else None, durable_rows(sc, self._durable)
                 reread.note(graph, job, call.df, time.monotonic() - report.began, count, durable)
         finally:
@@ -290,7 +307,7 @@ class SessionActions:
                 answer = self._answer_plainly(call, replace(report, note=note))
                 if found:  # and what plain Spark computes has not failed
                     with _noting(call):
-                        self._give_up_durable(graph)
+                        self._give_up_durable(call, graph)
                 return answer
             if isinstance(error, SPARKS_ERRORS):
                 add_note(error, failed_in(str(call.location), graph.last_vertex.name))
@@ -298,11 +315,11 @@ class SessionActions:
             raise
         return answer
 
-    def _give_up_durable(self, graph: ActionGraph) -> None:
+    def _give_up_durable(self, call: ActionCall, graph: ActionGraph) -> None:
         """Neither read nor keep again what a query has read of a store (rule 9)."""
         sc, found = graph.spark.sparkContext, graph.found_durable()
         rows = durable_rows(sc, self._durable)
-        RereadFrames.of(sc).give_up(graph)
+        self._reread(call).give_up(graph)
         for result in found:
             if rows is not None:
                 rows.drop_if_damaged(result)

@@ -23,7 +23,6 @@ from flinkmagic.jvm.java import execution_of
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.session.actions.action_graph import LineGraph
-from flinkmagic.session.actions.keeping_budget import KeepingBudget
 from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
 from flinkmagic.session.job import store_for
@@ -44,7 +43,7 @@ class SessionWrite:
         self._started = time.monotonic()
         self._sc = program.spark.sparkContext
         self._reread = RereadFrames.of(self._sc)
-        self._texts = TextReads(self._sc, None)
+        self._texts = TextReads(self._sc, None, self._reread.budget)
         self._durable = durable_rows(self._sc, store_for(options))
         self.graph: LineGraph
         """Another one if the write has run again."""
@@ -72,7 +71,7 @@ class SessionWrite:
     def _note(self, job: Job) -> None:
         """Note what the job has read and kept."""
         seconds = time.monotonic() - self._started
-        KeepingBudget.of(self._sc).note(seconds, job.saved_seconds)
+        self._reread.budget.note(seconds, job.saved_seconds)
         self._texts.ended(seconds)
         if self._options.retain == "session":
             self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None, self._durable)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.errors.actions import columns_kept, columns_read, slice_kept
 from flinkmagic.reuse.source_columns import PARSED_A_SECOND, Source, SourceColumns, SourceQuery
-from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
     from flinkmagic.session.actions.action_kinds import ActionKind
+    from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 LEAST_SECONDS = 0.1
 """Text that is parsed faster is not worth planning a query of one stage ourselves."""
@@ -33,9 +33,8 @@ class TextReads:
         Of the action; None if it is a write, or an action that only Spark carries out.
     """
 
-    def __init__(self, sc: SparkContext, kind: ActionKind | None) -> None:
-        self._sc = sc
-        self._budget = KeepingBudget.of(sc)
+    def __init__(self, sc: SparkContext, kind: ActionKind | None, budget: KeepingBudget) -> None:
+        self._sc, self._budget = sc, budget
         self._takes_few = kind is not None and kind.takes_few
         self._keeps = kind is not None and not kind.stops_early
         self.query: SourceQuery | None = None

@@ -2,47 +2,70 @@
 
 from __future__ import annotations
 
+import gc
+from dataclasses import replace
+
 import pytest
 
 from flinkmagic.options import JobOptions
 from flinkmagic.session import needs_rehearsal, rehearse, retained, warm_up
 from flinkmagic.session.actions import warm_up as warm_up_module
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
+from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.session_actions import SessionActions
 
 
 @pytest.fixture
 def rehearsed(spark, monkeypatch):
     """Rehearse in a session that has made no action; return the reports of the actions that are carried out."""
-    made, begun = [], []
-    begin = SessionActions.__init__
+    made = []
+    note = SessionActions._note
 
-    def began(self, *args, **kwargs):
-        begin(self, *args, **kwargs)
-        made.append(self)
+    def noted(self, report, error=None):
+        done = note(self, report, error)
+        made.append(replace(done, graph=None))  # it holds the rows that its job has kept
+        return done
 
-    monkeypatch.setattr(SessionActions, "__init__", began)
-    monkeypatch.setattr(warm_up_module, "_rehearsing", lambda sc: begun)
+    monkeypatch.setattr(SessionActions, "_note", noted)
+    rehearsal = warm_up_module._Rehearsal(spark.sparkContext)
+    monkeypatch.setattr(warm_up_module, "_rehearsal", lambda sc: rehearsal)
     monkeypatch.setattr(KeepingBudget.of(spark.sparkContext), "plain", 0.0)
 
-    def run():
-        rehearse(spark).join(60)
-        return [report for actions in made for report in actions.reports]
+    def run(is_late=lambda: False):
+        del made[:]
+        rehearse(spark, is_late).join(60)
+        return list(made)
 
     return run
 
 
-def test_an_action_is_rehearsed_as_a_job_once_and_leaves_nothing(spark, rehearsed, capfd) -> None:
-    persistent = spark.sparkContext._jsc.getPersistentRDDs
-    kept, retained_before = set(persistent()), retained(spark)
+def test_actions_are_rehearsed_as_jobs_once_and_leave_nothing(spark, rehearsed, capfd) -> None:
+    sc = spark.sparkContext
+    persistent = sc._jsc.getPersistentRDDs
+    kept, retained_before, frames = set(persistent()), retained(spark), RereadFrames.of(sc)
+    read_before = frames.within_reach(sc)
     assert needs_rehearsal(spark)
-    (report,) = rehearsed()
+    first, counted, keeps, *others = rehearsed()
     assert not needs_rehearsal(spark)
-    assert (report.method, report.status, report.is_driven, report.stages) == ("count", "FINISHED", True, 2)
-    assert rehearsed() == [report]
+    for report in (first, counted, keeps, *others):
+        assert (report.method, report.status, report.is_driven) == ("count", "FINISHED", True)
+    assert "kept a DataFrame" in keeps.note
+    assert others
+    assert all(report.reused for report in others)
+    assert rehearsed() == []
     assert retained(spark) == retained_before
+    gc.collect()
     assert set(persistent()) <= kept  # what nobody refers to any more goes at any time
+    assert (frames.within_reach(sc), KeepingBudget.of(sc).plain) == (read_before, 0.0)
     assert capfd.readouterr() == ("", "")
+
+
+def test_when_a_cell_begins_the_rehearsal_stops_and_goes_on_in_the_next_pause(spark, rehearsed) -> None:
+    asked = iter((False, False, True))
+    before = rehearsed(is_late=lambda: next(asked))
+    assert len(before) == 2
+    assert needs_rehearsal(spark)
+    assert len(rehearsed()) == warm_up_module.REREADS - 1
 
 
 def test_what_fails_in_a_rehearsal_is_told_to_nobody(rehearsed, capfd, monkeypatch) -> None:
