@@ -272,7 +272,7 @@ class StageHandleFactory:
                 boundary.known_by,
                 ("boundary",),
                 computed=lambda: self._rebuilder.relation(relation).cacheBuilder(),
-                over=lambda rows: self._rebuilder.keptOver(relation, rows),
+                over=lambda rows: self._rebuilder.keptOver(relation, rows.all(), rows),
                 adopt=lambda earlier: self._rebuilder.adoptKept(relation, earlier),
                 appended=appended,
                 dataframes=boundary.dataframes,

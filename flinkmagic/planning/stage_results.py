@@ -36,8 +36,8 @@ class StageResult:
     computed: Callable[[], JavaObject | None] = field(default=lambda: None, repr=False)
     """Spark's object, once the stage has run."""
     over: Callable[[JavaObject], JavaObject | None] | None = field(default=None, repr=False)
-    """Of a boundary: the builder of its rows over an ``RDD`` that has them in the same partitions and order, to be
-    adopted; None if those cannot be the same partitions."""
+    """Of a boundary: the builder of its rows over files that have them in the same partitions and order
+    (``RowFiles.Stored``), to be adopted; None if those cannot be the same partitions."""
     adopt: Callable[[JavaObject], None] = field(default=lambda _: None, repr=False)
     """Takes such an object of an earlier job: the plans of this job then use it in place of the stage. Call it before
     any stage of the job has run."""

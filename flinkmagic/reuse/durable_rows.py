@@ -313,7 +313,7 @@ class DurableRows:
         try:
             files = row_files(self._sc, session)
             path = f"file:{self._store.files_of(entry) / file.name}"
-            rows = files.read([path], stored.schema, stored.partitions)
+            rows = files.read([path], stored.schema, stored.partitions).all()
             files.rehearse(files.some(rows, file.partition, 1), stored.schema)
         finally:
             jobs.end()

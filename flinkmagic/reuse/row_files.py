@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.jvm.java import dataset_class, java_class, option, query_execution, scala_object, scala_seq
+from flinkmagic.jvm.java import dataset_class, java_class, option, scala_object, scala_seq
 from flinkmagic.reuse.java_classes import CLASSES
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class RowFiles:
         frame.write().mode("overwrite").parquet(folder)
 
     def read(self, paths: Sequence[str], schema: str, partitions: int) -> JavaObject:
-        """Return the ``RDD`` of rows that were written; start nothing.
+        """Return the rows that were written (``RowFiles.Stored``); start nothing.
 
         Parameters
         ----------
@@ -162,8 +162,7 @@ class RowFiles:
         jvm: Any = self._sc._jvm
         reader = self._session.read().schema(self._session.parseDataType(schema)).option("__globPaths__", "false")
         read = reader.parquet(scala_seq(jvm, list(paths)))
-        planned = query_execution(jvm, self._session.sessionState(), read.queryExecution().analyzed())
-        return self._java.byNumber(planned.executedPlan(), partitions)
+        return self._java.stored(self._session.sessionState(), read.queryExecution().analyzed(), partitions)
 
     def rehearse(self, rows: JavaObject, schema: str) -> None:
         """Keep some rows that are read, count them by a job, and drop them: a JVM's first such job takes seconds."""

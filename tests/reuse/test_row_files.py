@@ -45,7 +45,7 @@ def round_trip(spark, files, tmp_path):
         schema, rows = frame._jdf.schema().json(), rows_of(frame)
         bits = stored_schema(schema)
         files.write(rows, bits, f"file:{tmp_path}/rows")
-        read = files.read([f"file:{tmp_path}/rows"], bits, rows.getNumPartitions())
+        read = files.read([f"file:{tmp_path}/rows"], bits, rows.getNumPartitions()).all()
         return [[parts(as_frame(spark, one, form)) for one in (rows, read)] for form in (schema, bits)]
 
     return made
@@ -143,7 +143,7 @@ def test_nothing_that_users_set_changes_what_is_written_or_read(spark, tmp_path,
         paths = [path for path in (tmp_path / "rows").iterdir() if path.suffix == ".parquet"]
         assert len(paths) == 2
         schema = stored_schema(spark.range(1).selectExpr("current_timestamp() AS t")._jdf.schema().json())
-        gone = files.read([f"file:{tmp_path}/rows"], schema, 2)
+        gone = files.read([f"file:{tmp_path}/rows"], schema, 2).all()
         paths[0].unlink()
         with pytest.raises(Exception, match="does not exist"):
             as_frame(spark, gone, schema).count()

@@ -3,6 +3,7 @@ package flinkmagic.planning;
 import java.util.ArrayList;
 
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
@@ -58,6 +59,28 @@ public class MergedRows {
     /** The columns that a scan reads. */
     public static ArrayList columns(InMemoryTableScanExec scan) {
         return new ArrayList(JavaConverters.seqAsJavaList(scan.attributes()));
+    }
+
+    /** The positions of the columns that a scan reads among those of its rows. */
+    public static int[] positions(InMemoryTableScanExec scan) {
+        ArrayList<Long> kept = new ArrayList<Long>();
+        for (Attribute column : JavaConverters.asJavaIterable(scan.relation().output())) {
+            kept.add(Long.valueOf(column.exprId().id()));
+        }
+        int[] found = new int[scan.attributes().size()];
+        for (int i = 0; i < found.length; i++) {
+            found[i] = kept.indexOf(Long.valueOf(((Attribute) scan.attributes().apply(i)).exprId().id()));
+        }
+        return found;
+    }
+
+    /** How many bytes a row has in some columns, by the default sizes of their types. */
+    public static long width(Seq columns) {
+        long sum = 0;
+        for (Object column : JavaConverters.asJavaIterable(columns)) {
+            sum += ((Attribute) column).dataType().defaultSize();
+        }
+        return sum;
     }
 
     /**

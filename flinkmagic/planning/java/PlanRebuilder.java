@@ -14,8 +14,10 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.ShufflePartitionSpec;
@@ -42,6 +44,9 @@ import scala.reflect.ClassTag$;
  * Every node is rebuilt once, so that an exchange is one object (and one shuffle id) in all plans of the job.
  */
 public class PlanRebuilder {
+    /** Of the plan of rows that exist elsewhere: what returns some columns of them. */
+    private static final TreeNodeTag COLUMNS = new TreeNodeTag("flinkmagic.columns");
+
     private static final ClassTag ANY = ClassTag$.MODULE$.Any();
 
     private final IdentityHashMap<SparkPlan, SparkPlan> standsFor = new IdentityHashMap<SparkPlan, SparkPlan>();
@@ -59,6 +64,7 @@ public class PlanRebuilder {
     private final IdentityHashMap<SparkPlan, Integer> since = new IdentityHashMap<SparkPlan, Integer>();
     private final AdaptiveJoins joins = new AdaptiveJoins();
     private final CoalescedReads reads = new CoalescedReads();
+    private final IdentityHashMap<SparkPlan, SparkPlan> narrow = new IdentityHashMap<SparkPlan, SparkPlan>();
     private Function1 scans;
 
     /** What makes the plans that run for scans of files, unless Spark's own do; it learns of scans of cached rows, too. */
@@ -128,7 +134,8 @@ public class PlanRebuilder {
 
     /** The operator that was made for one that was read; null if there is none yet. */
     public synchronized SparkPlan ran(SparkPlan plan) {
-        return (SparkPlan) made.get(plan);
+        SparkPlan scan = (SparkPlan) narrow.get(plan);
+        return scan == null ? (SparkPlan) made.get(plan) : scan;
     }
 
     /**
@@ -209,7 +216,8 @@ public class PlanRebuilder {
     public synchronized void renewWrite(SparkPlan plan) {
         InMemoryTableScanExec scan = MergedRows.scan(plan);
         if (scan != null) {
-            forget(ran(scan));
+            forget((SparkPlan) made.get(scan));
+            forget((SparkPlan) narrow.remove(scan));
             forget((SparkPlan) together.remove(plan));
         }
         if (!isExchange(plan)) {
@@ -246,8 +254,12 @@ public class PlanRebuilder {
     /**
      * The builder of a relation's rows if they exist elsewhere, in the partitions and the order in which its plan would
      * compute them: consumers are planned on that. Null if these cannot be those partitions.
+     *
+     * @param rows all columns of them
+     * @param columns returns some columns of them, by their positions
      */
-    public synchronized CachedRDDBuilder keptOver(InMemoryRelation relation, RDD rows) throws Exception {
+    public synchronized CachedRDDBuilder keptOver(InMemoryRelation relation, RDD rows, Function1 columns)
+            throws Exception {
         SparkPlan plan = relation.cacheBuilder().cachedPlan();
         Partitioning partitioning = plan.outputPartitioning();
         boolean isKnown = !(partitioning instanceof UnknownPartitioning);
@@ -256,7 +268,9 @@ public class PlanRebuilder {
         }
         Option before = enter(plan);
         try {
-            return PlanNodes.withPlan(relation.cacheBuilder(), PlanNodes.scanOver(plan, rows, partitioning));
+            SparkPlan scan = PlanNodes.scanOver(plan, rows, partitioning);
+            scan.setTagValue(COLUMNS, columns);
+            return PlanNodes.withPlan(relation.cacheBuilder(), scan);
         } finally {
             leave(before);
         }
@@ -474,7 +488,8 @@ public class PlanRebuilder {
         ShufflePartitionSpec[] specs = reads.of(child);
         ArrayList<Exchange> parts = without.containsKey(child) ? null : parts(child);
         if (specs == null && parts == null) {
-            return rebuild(child);
+            SparkPlan scan = narrow(child);
+            return scan == null ? rebuild(child) : scan;
         }
         if (MergedRows.scan(child) != null) {
             return together(child, specs);
@@ -487,6 +502,35 @@ public class PlanRebuilder {
         SparkPlan scan = PlanNodes.scanOver(child, AppendedShuffles.rows(parts, specs), partitioning);
         joins.standsFor(scan, parts);
         return scan;
+    }
+
+    /**
+     * A planned scan of kept rows that asks for less than half of them, and of which nothing is in memory: they are read
+     * where they exist. Null if it is none. Whatever asks for more has all of them kept.
+     */
+    private SparkPlan narrow(SparkPlan leaf) throws Exception {
+        InMemoryTableScanExec planned = MergedRows.scan(leaf);
+        CachedRDDBuilder builder = planned == null ? null : (CachedRDDBuilder) kept.get(planned.relation().cacheBuilder());
+        if (builder == null || builder.isCachedColumnBuffersLoaded()) {
+            return null;
+        }
+        Option columns = builder.cachedPlan().getTagValue(COLUMNS);
+        int[] asked = columns.isEmpty() ? null : MergedRows.positions(planned);
+        if (asked == null || 2 * MergedRows.width(planned.output()) > MergedRows.width(planned.relation().output())) {
+            return null;
+        }
+        SparkPlan scan = (SparkPlan) narrow.get(planned);
+        if (scan == null) {
+            Option before = enter(leaf);
+            try {
+                RDD rows = (RDD) ((Function1) columns.get()).apply(asked);
+                scan = PlanNodes.scanOver(planned, rows, planned.outputPartitioning());
+            } finally {
+                leave(before);
+            }
+            narrow.put(planned, scan);
+        }
+        return new InputAdapter(scan);  // an operator above may be one of generated code
     }
 
     /** The exchanges that have the rows of one, as a consumer reads it; null if it is one. */

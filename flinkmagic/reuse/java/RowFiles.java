@@ -11,12 +11,17 @@ import org.apache.spark.rdd.CoalescedRDD;
 import org.apache.spark.rdd.CoalescedRDDPartition;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.CommandExecutionMode$;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.FileScanRDD;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
 import scala.collection.JavaConverters;
+import scala.runtime.AbstractFunction1;
 
 /**
  * Rows that are stored a file for each partition, and read in the same partitions and order. Executors do not have our
@@ -38,11 +43,48 @@ public class RowFiles {
         return some;
     }
 
-    /**
-     * The rows that a plan reads from files, each partition those of the file with the number in its name. Spark
-     * would begin with the largest files, and put small ones together.
-     */
-    public RDD byNumber(SparkPlan plan, int number) throws Exception {
+    /** The rows that a plan reads from files, each partition those of the file with the number in its name. */
+    public Stored stored(SessionState state, LogicalPlan plan, int number) {
+        return new Stored(state, plan, number);
+    }
+
+    /** Rows in files. As a function it returns those of some columns, by their positions. */
+    public static class Stored extends AbstractFunction1 {
+        private final SessionState state;
+        private final LogicalPlan plan;
+        private final int number;
+
+        Stored(SessionState state, LogicalPlan plan, int number) {
+            this.state = state;
+            this.plan = plan;
+            this.number = number;
+        }
+
+        /** The rows with all columns. */
+        public RDD all() throws Exception {
+            return byNumber(state.executePlan(plan, CommandExecutionMode$.MODULE$.SKIP()).executedPlan(), number);
+        }
+
+        @Override
+        public Object apply(Object positions) {
+            ArrayList columns = new ArrayList();
+            for (int position : (int[]) positions) {
+                columns.add(plan.output().apply(position));
+            }
+            LogicalPlan some = new Project(JavaConverters.asScalaBuffer(columns).toList(), plan);
+            some.setAnalyzed();
+            try {
+                return byNumber(state.executePlan(some, CommandExecutionMode$.MODULE$.SKIP()).executedPlan(), number);
+            } catch (RuntimeException error) {
+                throw error;
+            } catch (Exception error) {
+                throw new IllegalStateException(error);
+            }
+        }
+    }
+
+    /** Spark would begin with the largest files, and put small ones together. */
+    private static RDD byNumber(SparkPlan plan, int number) throws Exception {
         // A scan takes settings of the active session.
         Option before = SparkSession.getActiveSession();
         SparkSession.setActiveSession(plan.session());

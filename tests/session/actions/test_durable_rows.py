@@ -105,6 +105,50 @@ def test_the_first_action_of_another_kernel_reads_stored_rows(kernel) -> None:
     assert found.uses == 4
 
 
+WIDE = (
+    "late = spark.read.parquet(path).where('id >= 0').groupBy(F.expr('id % 10 AS k')).agg(F.sum('id').alias('total'), "
+    "F.expr('max(id * 0.5D) AS rate'), F.expr('max(date_from_unix_date(try_cast(id AS int))) AS day'), "
+    "F.expr('max(sha2(CAST(id AS string), 256)) AS text'), F.expr('max(try_cast(id AS decimal(20, 3))) AS exact'))"
+)
+NARROW = (
+    "late.groupBy().count().collect()",
+    "late.where('k > 2').groupBy('k').agg(F.sum('total')).collect()",
+    "late.select('day').distinct().collect()",
+    "late.select('exact').distinct().collect()",
+    "late.select('rate').join(late.select((F.col('rate') + 0).alias('other')), F.expr('rate = other')).collect()",
+    "late.select('k', 'rate').orderBy('k').limit(3).collect()",
+)
+
+
+@pytest.mark.matrix(2)
+@pytest.mark.parametrize("line", NARROW)
+def test_of_stored_rows_few_columns_are_read_from_files_and_more_are_kept(kernel, line) -> None:
+    kernel.keep(WIDE)
+    kernel.begin(WIDE)
+    for _ in range(2):
+        assert kernel.cell(line) == (kernel.plain(line), True, "")
+    (found,) = (one for one in retained(kernel.session.spark) if one.is_from_store)
+    assert (found.uses, found.computed.rows.are_loaded()) == (2, False)
+    whole = "late.where('k > 1').collect()"
+    assert kernel.cell(whole) == (kernel.plain(whole), True, "")
+    assert found.computed.rows.are_loaded()
+    assert kernel.cell(line + "[:]") == (kernel.plain(line), True, "")
+
+
+@pytest.mark.long
+def test_few_columns_whose_files_vanish_while_they_are_read_are_computed(kernel, monkeypatch) -> None:
+    kernel.keep(WIDE)
+    kernel.begin(WIDE)
+    check, checked = DurableRows._check, []
+    monkeypatch.setattr(DurableRows, "_check", lambda *given: check(*given) if checked else checked.append(1))
+    (entry,) = kernel.entries()
+    for file in kernel.store.files_of(entry).iterdir():
+        file.write_bytes(b"?" * file.stat().st_size)
+    rows, is_found, note = kernel.cell(NARROW[1])
+    assert (rows, is_found) == (kernel.plain(NARROW[1]), False)
+    assert " could not be " in note
+
+
 def test_files_are_the_users_alone_and_hold_a_partition_each(kernel) -> None:
     kernel.keep()
     (entry,) = kernel.entries()
@@ -135,7 +179,9 @@ def test_reading_is_made_ready_by_a_small_job_once_for_a_store(kernel, monkeypat
     warming.join(60)
     assert warm_up(spark, options) is warming
     assert warm_up(spark) is not warming
-    assert [rows.getNumPartitions() for rows in planned] == [json.loads(kernel.entries()[0].content)["partitions"]]
+    assert [rows.all().getNumPartitions() for rows in planned] == [
+        json.loads(kernel.entries()[0].content)["partitions"]
+    ]
     assert spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs() == jobs + 1
     # What nobody refers to any more goes at any time.
     assert set(spark.sparkContext._jsc.getPersistentRDDs()) <= held
