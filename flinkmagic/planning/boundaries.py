@@ -440,6 +440,9 @@ class Boundaries:
         used_by
             See `_read_columns`.
         """
+        if not used_by:
+            # Spark has dropped it (``where false``), or plans what reads it only as it runs (a recursive query).
+            return []
         frame, plan, clone = whole.frame, whole.plan, scope.clone
         together = sorted({column for _, columns in used_by for column in columns})
         for known in self._read_before(frame):

@@ -194,6 +194,34 @@ def test_what_an_action_computes_anyway_is_kept_and_others_read_it(session, rows
     assert session.report.reused > 0
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "d.where('1 = 0').groupBy('k').agg(F.max('rate')).collect()",
+        pytest.param(
+            "df.join(d.select('k').distinct(), 'k', 'left').groupBy().count().collect()", marks=pytest.mark.long
+        ),
+        pytest.param("df.select('k').union(d.select('k').limit(0)).distinct().count()", marks=pytest.mark.long),
+        pytest.param(
+            "spark.sql('WITH RECURSIVE r AS (SELECT rate, 0 AS n FROM d WHERE k = 3 UNION ALL"
+            " SELECT rate, n + 1 FROM r WHERE n < 2) SELECT n, max(rate) FROM r GROUP BY n ORDER BY n').collect()",
+            marks=pytest.mark.long,
+        ),
+    ],
+    ids=["a filter", "a join", "a limit", "a recursive query"],
+)
+def test_kept_rows_that_the_plan_of_an_action_does_not_read(spark, session, rows, line, capsys) -> None:
+    if "RECURSIVE" in line and spark.version < "4.1":
+        pytest.skip("recursive queries came with Spark 4.1")
+    session.cell("d = df.where('k > 0').withColumn('rate', F.udf(lambda v, k: v / k, 'double')('v', 'k'))\nd.count()")
+    session.plain("d.createOrReplaceTempView('d')")
+    for most in ("sum", "min"):
+        session.cell(f"d.groupBy('k').agg(F.{most}('rate')).collect()")
+    assert "boundary" in {one.kind for one in retained(session.spark)}
+    assert session.cell(line) == session.plain(line)
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "line",
