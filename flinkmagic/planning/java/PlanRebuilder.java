@@ -505,8 +505,8 @@ public class PlanRebuilder {
     }
 
     /**
-     * A planned scan of kept rows that asks for less than half of them, and of which nothing is in memory: they are read
-     * where they exist. Null if it is none. Whatever asks for more has all of them kept.
+     * A planned scan of at most half of the columns of kept rows, by their widths, which are not in memory: they are
+     * read where they exist. Null if it is none. Whatever reads more columns has all of them kept.
      */
     private SparkPlan narrow(SparkPlan leaf) throws Exception {
         InMemoryTableScanExec planned = MergedRows.scan(leaf);

@@ -161,15 +161,14 @@ class _Rehearsal:
         rows = spark.range(0, _ROWS, 1, 2).selectExpr("id", "sha2(CAST(id AS string), 256) AS text")
         shuffled = rows.repartition(2, "text")
         line = SourceLocation("flinkmagic", "", 1, _REHEARSAL)
+        is_read = False
         try:
             while not is_late():
                 options = None
                 if self._left > REREADS:
                     asks, options = rows.groupBy("id").count(), JobOptions(retain=NO_RETENTION)
-                elif self._left == REREADS:
-                    asks = shuffled
                 else:
-                    asks = shuffled.where(f"id % {self._left + 1} = 1")
+                    asks, is_read = shuffled.where(f"id % {self._left} = 0") if is_read else shuffled, True
                 self._left -= 1
                 call = ActionCall("count", asks, (), {}, _not_plainly, line, _REHEARSAL, lambda: Program(spark))
                 asked(call)

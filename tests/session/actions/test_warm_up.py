@@ -65,7 +65,10 @@ def test_when_a_cell_begins_the_rehearsal_stops_and_goes_on_in_the_next_pause(sp
     before = rehearsed(is_late=lambda: next(asked))
     assert len(before) == 2
     assert needs_rehearsal(spark)
-    assert len(rehearsed()) == warm_up_module.REREADS - 1
+    reports = rehearsed()
+    assert len(reports) == warm_up_module.REREADS - 1
+    assert [bool(report.note) for report in reports[:3]] == [False, True, False]  # the second one keeps the rows again
+    assert all(report.reused for report in reports[2:])
 
 
 def test_what_fails_in_a_rehearsal_is_told_to_nobody(rehearsed, capfd, monkeypatch) -> None:
