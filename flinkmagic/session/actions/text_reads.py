@@ -31,6 +31,8 @@ class TextReads:
     ----------
     kind : ActionKind or None
         Of the action; None if it is a write, or an action that only Spark carries out.
+    budget : KeepingBudget
+        Bounds what is kept, and learns what that saves.
     """
 
     def __init__(self, sc: SparkContext, kind: ActionKind | None, budget: KeepingBudget) -> None:

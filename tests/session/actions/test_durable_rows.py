@@ -110,6 +110,7 @@ WIDE = (
     "F.expr('max(id * 0.5D) AS rate'), F.expr('max(date_from_unix_date(try_cast(id AS int))) AS day'), "
     "F.expr('max(sha2(CAST(id AS string), 256)) AS text'), F.expr('max(try_cast(id AS decimal(20, 3))) AS exact'))"
 )
+"""A frame of columns of several types, whose files have all of them."""
 NARROW = (
     "late.groupBy().count().collect()",
     "late.where('k > 2').groupBy('k').agg(F.sum('total')).collect()",
@@ -118,6 +119,7 @@ NARROW = (
     "late.select('rate').join(late.select((F.col('rate') + 0).alias('other')), F.expr('rate = other')).collect()",
     "late.select('k', 'rate').orderBy('k').limit(3).collect()",
 )
+"""Actions that read at most half of its columns, by their widths."""
 
 
 @pytest.mark.matrix(2)
