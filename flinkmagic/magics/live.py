@@ -10,6 +10,7 @@ from typing import Any
 from IPython.core.getipython import get_ipython
 from IPython.display import DisplayHandle
 
+from flinkmagic.capturing.writes.sparks_errors import release_log
 from flinkmagic.display import GraphView, JobSnapshot, progress_line, to_table, to_text
 from flinkmagic.display.queries import query_lines
 from flinkmagic.errors.usage import JobFailedError
@@ -94,7 +95,10 @@ def follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False
     finally:
         watcher.join()
     if job.status is JobStatus.FAILED:
-        raise JobFailedError(graph.name, failures(job)) from root_error(job)
+        cause = root_error(job)
+        if cause is not None:
+            release_log(cause)
+        raise JobFailedError(graph.name, failures(job)) from cause
 
 
 def failures(job: Job) -> list[str]:

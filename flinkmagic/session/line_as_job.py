@@ -15,7 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from flinkmagic.capturing.writes.sparks_errors import failed_vertex, is_cancelled, say_where, sparks_own, withheld_log
+from flinkmagic.capturing.writes.sparks_errors import (
+    failed_vertex,
+    is_cancelled,
+    release_log,
+    say_where,
+    sparks_own,
+    withheld_log,
+)
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, failed_in, ran_plainly
 from flinkmagic.errors.base import add_note, is_from_signal
@@ -142,6 +149,7 @@ def _failure(line: Line, job: RunningJob) -> Exception:
         return ActionCancelledError(line.text, line.where)
     error = sparks_own(failed)
     if error is not failed:
+        release_log(failed)
         of_vertex = failed.where if line.is_several and isinstance(failed, VertexFailedError) else ""
         vertex = failed_vertex(failed) or str(job.exceptions()[-1].root.task_name or "")
         if line.called:

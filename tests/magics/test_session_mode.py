@@ -244,6 +244,18 @@ def test_pyspark_logs_once_what_a_query_raises(on, heard, condition, error) -> N
     assert heard == [(f"[{error}", "Py4JJavaError")]
 
 
+def test_pyspark_logs_once_what_fails_again_without_what_is_kept(on, heard) -> None:
+    on.run(
+        "q = spark.sql('SELECT id % 3 AS g, sum(id) AS s, sum(1 / (id - 4)) AS bad FROM range(9) GROUP BY 1')\n"
+        "q.select('g', 's').orderBy('g').count(), q.select('g', 's').orderBy('s').count()"
+    )
+    assert heard == []
+    for number in (1, 2):
+        cell = on.run("q.orderBy('g').collect()")
+        assert "DIVIDE_BY_ZERO" in str(cell.error)
+        assert heard == number * [("[DIVIDE_BY_ZERO", "Py4JJavaError")]
+
+
 def test_a_cell_under_another_magic_is_captured_too(on) -> None:
     on.run(GROUPED)
     before = set(ran())

@@ -21,7 +21,7 @@ from flinkmagic.capturing.writes.command_facts import facts_of, in_full
 from flinkmagic.capturing.writes.deferred_write import DeferredWrite, ImmediateStatement, SkippedWrite, WriteFacts
 from flinkmagic.capturing.writes.listed_inputs import pruned_sources
 from flinkmagic.capturing.writes.pending import Cause, Effects
-from flinkmagic.capturing.writes.sparks_errors import sparks_own, withheld_log
+from flinkmagic.capturing.writes.sparks_errors import release_log, sparks_own, withheld_log
 from flinkmagic.capturing.writes.tables import named_table
 from flinkmagic.capturing.writes.targets import Source, Target, overlapping, sources_of
 from flinkmagic.capturing.writes.writer_calls import (
@@ -149,7 +149,7 @@ class Deferral:
         pending = self._pending
         ran = self._ran, len(pending.settlements)
         try:
-            with withheld_log() as log:
+            with withheld_log():
                 result = take()
             if pending.writes:
                 self._deploy(Cause.SESSION, pending.writes[-1])
@@ -158,7 +158,7 @@ class Deferral:
             has_failed = pending.unheeded is not None and not isinstance(error, NotDeployedError)
             if has_failed or (self._ran, len(pending.settlements)) != ran or is_from_signal(error):
                 pending.unheeded = None
-                log.release()
+                release_log(error)
                 raise sparks_own(error) from None
             refusal = error
         pending.writes.clear()

@@ -7,7 +7,9 @@ import logging
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -25,22 +27,49 @@ _LOGS = importlib.util.find_spec("pyspark.logger") is not None
 """Whether PySpark does: 3.5 does not."""
 
 
-class WithheldLog:
-    """What PySpark has logged of this thread's errors since `withheld_log` began."""
+class _WithheldLog:
+    """What PySpark has logged of a thread's errors since `withheld_log` began on it."""
+
+    _open: ClassVar[list[_WithheldLog]] = []
+    """Those of blocks that are not over, on any thread; the loggers hold records back as long as there is one."""
+    _made: ClassVar[list[str]] = []
+    """The loggers that were made for that. They would go on to write to what was `sys.stderr` then, which may be that
+    of one cell only."""
+    _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
         self._records: list[logging.LogRecord] = []
 
-    def hold(self, record: logging.LogRecord) -> bool:
-        """Hold a record back if it is of this thread; return whether it is to be logged, as a `logging.Filter` does."""
-        is_ours = record.thread == self._thread
-        if is_ours:
-            self._records.append(record)
-        return not is_ours
+    def begin(self) -> None:
+        with self._lock:
+            if not self._open:
+                self._made.extend(name for name in _LOGGERS if name not in logging.root.manager.loggerDict)
+                for name in _LOGGERS:
+                    _query_context_logger(name).addFilter(self._pass_on)
+            self._open.append(self)
+
+    def end(self) -> None:
+        with self._lock:
+            self._open.remove(self)
+            if not self._open:
+                for name in _LOGGERS:
+                    _query_context_logger(name).removeFilter(self._pass_on)
+                for name in self._made:
+                    logging.root.manager.loggerDict.pop(name, None)
+                self._made.clear()
+
+    @classmethod
+    def _pass_on(cls, record: logging.LogRecord) -> bool:
+        """Return whether a record is to be logged; else the innermost block of its thread has it."""
+        with cls._lock:
+            log = next((one for one in reversed(cls._open) if one._thread == record.thread), None)
+        if log is not None:
+            log._records.append(record)
+        return log is None
 
     def release(self) -> None:
-        """Log what was held back, because the error is raised."""
+        """Log what was held back."""
         for record in self._records:
             logger = _query_context_logger(record.name)
             logger.propagate = False  # as PySpark does
@@ -48,19 +77,36 @@ class WithheldLog:
         self._records.clear()
 
 
+_WITH_ERRORS: WeakKeyDictionary[BaseException, _WithheldLog] = WeakKeyDictionary()
+"""What was logged of errors that have left a `withheld_log`."""
+
+
 @contextmanager
-def withheld_log() -> Iterator[WithheldLog]:
-    """Hold back what PySpark logs of errors after which plain Spark is asked again, and logs its own."""
-    log = WithheldLog()
-    with ExitStack() as stack:
-        for name in _LOGGERS if _LOGS else ():
-            if name not in logging.root.manager.loggerDict:
-                # It would go on to write to what is `sys.stderr` now, which may be that of one cell only.
-                stack.callback(logging.root.manager.loggerDict.pop, name, None)
-            logger = _query_context_logger(name)
-            logger.addFilter(log.hold)
-            stack.callback(logger.removeFilter, log.hold)
-        yield log
+def withheld_log() -> Iterator[None]:
+    """Hold back what PySpark logs of errors after which something else may run, which logs its own.
+
+    Where an error that has left the block is raised after all, call `release_log`.
+    """
+    if not _LOGS:
+        yield
+        return
+    log = _WithheldLog()
+    log.begin()
+    try:
+        yield
+    except SPARKS_ERRORS as error:
+        _WITH_ERRORS.setdefault(error, log)
+        raise
+    finally:
+        log.end()
+
+
+def release_log(error: BaseException) -> None:
+    """Log what was held back of an error that is raised now, and of what has caused it."""
+    for cause in _causes(error):
+        log = _WITH_ERRORS.pop(cause, None)
+        if log is not None:
+            log.release()
 
 
 def _query_context_logger(name: str) -> logging.Logger:

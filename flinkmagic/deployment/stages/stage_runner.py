@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from flinkmagic.capturing.writes.sparks_errors import is_cancelled, say_where
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled, say_where, withheld_log
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.observations import Observations
 from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch, end_python_workers
@@ -323,7 +323,8 @@ class StageRun:
 
     def _run(self) -> None:
         try:
-            outcome = self._runner.run(self)
+            with withheld_log():  # it may run again
+                outcome = self._runner.run(self)
         except BaseException as error:  # noqa: BLE001 - whatever ends the stage is its outcome
             say_where(error, "running a stage")
             outcome = StageOutcome(error=error, adaptation=self.handle.known_adaptation)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.hooks.call_hooks import is_lazy
 from flinkmagic.capturing.program import LineQuery
-from flinkmagic.capturing.writes.sparks_errors import SPARKS_ERRORS, is_cancelled, withheld_log
+from flinkmagic.capturing.writes.sparks_errors import SPARKS_ERRORS, is_cancelled, release_log, withheld_log
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
 from flinkmagic.deployment.stages.stage_place import PROPERTY, StagePlace
@@ -289,7 +289,7 @@ class SessionActions:
         """Run the last stage of a query, after its job if there are others, and return what the action returns."""
         try:
             query = _finished(call, graph)
-            with self._watched(call) as work, _last_stage_of(call, graph):
+            with withheld_log(), self._watched(call) as work, _last_stage_of(call, graph):
                 answer = _kind_of(call).answer(call, query)
             remarks: list[str] = []
             with _noting(call):
@@ -310,6 +310,7 @@ class SessionActions:
                         self._give_up_durable(call, graph)
                 return answer
             if isinstance(error, SPARKS_ERRORS):
+                release_log(error)
                 add_note(error, failed_in(str(call.location), graph.last_vertex.name))
             self._note(report, error)
             raise
