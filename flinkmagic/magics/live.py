@@ -96,8 +96,7 @@ def follow(graph: CompiledGraph, job: Job, shown: Shown, *, detach: bool = False
         watcher.join()
     if job.status is JobStatus.FAILED:
         cause = root_error(job)
-        if cause is not None:
-            release_log(cause)
+        release_log(cause)
         raise JobFailedError(graph.name, failures(job)) from cause
 
 

@@ -101,7 +101,7 @@ def withheld_log() -> Iterator[None]:
         log.end()
 
 
-def release_log(error: BaseException) -> None:
+def release_log(error: BaseException | None) -> None:
     """Log what was held back of an error that is raised now, and of what has caused it."""
     for cause in _causes(error):
         log = _WITH_ERRORS.pop(cause, None)

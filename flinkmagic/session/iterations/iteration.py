@@ -30,6 +30,7 @@ from flinkmagic.capturing.hooks.call_hooks import reads_of
 from flinkmagic.capturing.hooks.current_capture import calling_the_user
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.pending import Effects
+from flinkmagic.capturing.writes.sparks_errors import release_log
 from flinkmagic.deployment.failures import short_reason
 from flinkmagic.display import GraphView, mime_bundle, to_svg
 from flinkmagic.display.palette import JOB_GLYPHS
@@ -43,7 +44,7 @@ from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
 from flinkmagic.session.iterations.loop_view import last_measures, loop_stream_graph, loop_view, supersteps_table
 from flinkmagic.session.iterations.superstep import STATE, Superstep, SuperstepGraph, SuperstepRows, hold
 from flinkmagic.session.known_loops import KnownLoop, remember
-from flinkmagic.session.line_as_job import wait_or_cancel
+from flinkmagic.session.line_as_job import root_error, wait_or_cancel
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -297,10 +298,12 @@ class Iteration:
         status = job.status
         if status is JobStatus.FINISHED:
             return job
+        failure = root_error(job)
         causes = [short_reason(str(entry.root.error)) for entry in job.exceptions()]
         job.release()
         if status is JobStatus.CANCELED:
             raise IterationCancelledError(self.name, len(self.supersteps))
+        release_log(failure)
         raise SuperstepFailedError(self.name, number, causes)
 
     def _watch(self, job: Job) -> None:
