@@ -104,7 +104,7 @@ def withheld_log() -> Iterator[None]:
 def release_log(error: BaseException | None) -> None:
     """Log what was held back of an error that is raised now, and of what has caused it."""
     for cause in _causes(error):
-        log = _WITH_ERRORS.pop(cause, None)
+        log = _WITH_ERRORS.pop(cause, None) if isinstance(cause, SPARKS_ERRORS) else None
         if log is not None:
             log.release()
 
