@@ -256,6 +256,21 @@ def test_pyspark_logs_once_what_fails_again_without_what_is_kept(on, heard) -> N
         assert heard == number * [("[DIVIDE_BY_ZERO", "Py4JJavaError")]
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%%flinkgraph --run\nspark.sql('SELECT 1 / (id - 4) AS bad FROM range(9)').write.csv(f'{at}/bad')",
+        "import flinkmagic\n"
+        "step = lambda df: spark.sql('SELECT id + 1 AS id FROM {df} WHERE 1 / (id - 4) > 0', df=df)\n"
+        "flinkmagic.iterate(spark.range(9).toDF('id'), step, max_iterations=3)",
+    ],
+    ids=["cell", "superstep"],
+)
+def test_pyspark_logs_once_what_ends_a_job(on, heard, cell) -> None:
+    assert on.run(cell).error is not None
+    assert heard == [("[DIVIDE_BY_ZERO", "Py4JJavaError")]
+
+
 def test_a_cell_under_another_magic_is_captured_too(on) -> None:
     on.run(GROUPED)
     before = set(ran())

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
-from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
@@ -77,8 +76,8 @@ class _WithheldLog:
         self._records.clear()
 
 
-_WITH_ERRORS: WeakKeyDictionary[BaseException, _WithheldLog] = WeakKeyDictionary()
-"""What was logged of errors that have left a `withheld_log`."""
+_LOG = "_flinkmagic_log"
+"""The attribute of an error that has left a `withheld_log`: what was logged of it, which refers to the error itself."""
 
 
 @contextmanager
@@ -95,7 +94,7 @@ def withheld_log() -> Iterator[None]:
     try:
         yield
     except SPARKS_ERRORS as error:
-        _WITH_ERRORS.setdefault(error, log)
+        vars(error).setdefault(_LOG, log)
         raise
     finally:
         log.end()
@@ -104,7 +103,7 @@ def withheld_log() -> Iterator[None]:
 def release_log(error: BaseException | None) -> None:
     """Log what was held back of an error that is raised now, and of what has caused it."""
     for cause in _causes(error):
-        log = _WITH_ERRORS.pop(cause, None) if isinstance(cause, SPARKS_ERRORS) else None
+        log = vars(cause).pop(_LOG, None)
         if log is not None:
             log.release()
 
