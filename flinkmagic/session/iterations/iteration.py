@@ -331,11 +331,15 @@ class Iteration:
         return dict(rows[0].asDict())
 
     def _few_rows(self, df: DataFrame) -> list[Any]:
-        """Collect a DataFrame that is planned with as many partitions as a superstep."""
+        """Collect two rows of a DataFrame that is planned with as many partitions as a superstep.
+
+        The last two: each `LocalLimit` that Spark derives from a limit has a counter of another name, so the code of
+        every superstep would be compiled anew (``BaseLimitExec``, 3.5 to 4.1).
+        """
         spark = df.sparkSession
         clone = SessionClones(spark, self._options, self._clones).of(None)
         of_rows = dataset_class(spark._jvm).ofRows
-        return DataFrame(of_rows(clone.session, execution_of(df).analyzed()), spark).limit(2).collect()
+        return DataFrame(of_rows(clone.session, execution_of(df).analyzed()), spark).tail(2)
 
 
 def _takes_number(step: Callable[..., Any]) -> bool:

@@ -144,6 +144,20 @@ def test_the_graph_that_goes_on_from_a_loop_has_it_as_one_loop(spark, begin, tmp
     assert spark.read.parquet(f"{tmp_path}/sum").first() == (3480,)
 
 
+def test_until_that_joins_both_states_compiles_no_code_once_two_supersteps_have_run(spark, begin):
+    compiled = []
+    times = spark._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+
+    def until(previous, current):
+        compiled.append(times.getCount())
+        both = previous.withColumnRenamed("v", "old").join(current, "id")
+        return both.select((F.max(F.abs(F.col("v") - F.col("old"))) < 0).alias("converged"))
+
+    one = begin.where("id = 1").coalesce(1)
+    flinkmagic.iterate(one, doubled, max_iterations=5, until=lambda a, b: until(a, b).crossJoin(b.select("v")))
+    assert compiled[-1] == compiled[2] > compiled[0]
+
+
 @pytest.mark.long
 def test_supersteps_are_planned_on_one_clone_of_the_session_until_its_settings_change(spark, begin, monkeypatch):
     made = []
