@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED, other_file
 from flinkmagic.free_names import free_name
 from flinkmagic.jvm.block_storage import free_disk
 from flinkmagic.jvm.contexts import kept_for_context
@@ -199,10 +200,23 @@ class RetainedResults:
         for one in large:
             one.is_shrunk = one.shrink is not None and one.shrink()
 
-    def was_evicted(self, key: str) -> bool:
-        """Return whether a result with this key has gone for want of room, and has not come back."""
+    def why_gone(self, former: ResultKey, key: ResultKey, changed_file: Callable[[tuple[int, ...]], str]) -> str:
+        """Return why rows that were kept of a DataFrame are not used.
+
+        Parameters
+        ----------
+        former, key : ResultKey
+            Under which they were kept, and which its rows have now.
+        changed_file : callable
+            `ResultKeys.changed_file`.
+        """
+        if former.settings != key.settings:
+            return OTHER_SETTINGS
+        if former.digest != key.digest:
+            file = changed_file(key.files)
+            return other_file(file) if file else OTHER_CODE
         with self._lock:
-            return key in self._evicted
+            return EVICTED if key.digest in self._evicted else RELEASED
 
     def note_key(self, graph: str, name: str, key: ResultKey) -> None:
         """Note under which key a graph keeps the rows of a DataFrame."""

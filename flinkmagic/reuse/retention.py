@@ -32,7 +32,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.writes.targets import Target, resolve_uri
-from flinkmagic.errors.actions import EVICTED, OTHER_CODE, OTHER_SETTINGS, RELEASED, other_file
+from flinkmagic.errors.actions import other_file
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.planner import PlannedJob
@@ -42,13 +42,7 @@ from flinkmagic.reuse.append_refresh import AppendRefresh
 from flinkmagic.reuse.checkpoints import Checkpoints
 from flinkmagic.reuse.driver_broadcasts import DriverBroadcast
 from flinkmagic.reuse.durable_keys import durable_keys
-from flinkmagic.reuse.finished_writes import (
-    WITHOUT_KEY,
-    FinishedWrite,
-    keys_of_writes,
-    still_there,
-    to_remember,
-)
+from flinkmagic.reuse.finished_writes import WITHOUT_KEY, FinishedWrite, JobWrites
 from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.map_outputs import MapOutputs
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
@@ -64,31 +58,12 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_ChangedFile = Callable[[tuple[int, ...]], str]
-"""`ResultKeys.changed_file`, which looks at the same files only once."""
-
 _VertexOf = Mapping[StageHandle | None, int]
 """By the handle of a stage, the index of its job vertex."""
 
 LOST = "an executor has lost them"
 FILES_GONE = "their files are gone"
 """Why kept rows are not used."""
-
-
-def why_gone(former: ResultKey, key: ResultKey, store: RetainedResults, keys: ResultKeys) -> str:
-    """Return why rows that were kept of a DataFrame are not used.
-
-    Parameters
-    ----------
-    former, key : ResultKey
-        Under which they were kept, and which its rows have now.
-    """
-    if former.settings != key.settings:
-        return OTHER_SETTINGS
-    if former.digest != key.digest:
-        file = keys.changed_file(key.files)
-        return other_file(file) if file else OTHER_CODE
-    return EVICTED if store.was_evicted(key.digest) else RELEASED
 
 
 class Retention:
@@ -131,10 +106,8 @@ class Retention:
         self._retain = retain
         self._store: RetainedResults = retained_results(sc)
         self._keys: dict[StageHandle, ResultKey] = {}
-        self._write_keys: dict[int, ResultKey] = {}
-        self._overwrites: frozenset[int] = frozenset()
+        self._writes = JobWrites()
         self._keys_left_out: set[str] = set()
-        self._writes_left_out: set[str] = set()
         self._taken_up = NOTHING
         self.reasons: dict[str, str] = {}
         """By the name of a stage, why its result has no key and every run computes it."""
@@ -182,7 +155,7 @@ class Retention:
                     refresh.offer(result, key, changed_file)
                 former = self._store.last_keys.get((self._name, result.handle.name))
                 if former is not None and not self._full:
-                    self.not_used[result.handle.name] = why_gone(former, key, self._store, keys)
+                    self.not_used[result.handle.name] = self._store.why_gone(former, key, changed_file)
                 continue
             file = changed_file(key.files)
             if file or not entry.is_there():
@@ -195,10 +168,12 @@ class Retention:
                 found[vertex_of[result.handle]] = (result, entry)
         refresh.decide()
         self._refresh, self.not_refreshed = refresh, refresh.reasons
-        self._write_keys = keys_of_writes(planned.results, self._keys)
-        self._overwrites = frozenset(one.index for one in planned.sinks if one.write and one.write.facts.overwrites)
-        self._leave_out(planned, vertex_of)
-        written = set() if self._full else self._written(planned, vertex_of, keys, changed_file)
+        self._writes = JobWrites(planned, self._keys, vertex_of)
+        self._tell_journal()
+        written: set[int] = set()
+        if not self._full:
+            there = self._writes.still_there(self._finished_writes(), keys, changed_file)
+            written = {vertex_of[handle] for handle in there if handle in vertex_of}
         finished = _not_needed(graph, found.keys() | written)
         formers = {one.former.key for one in refresh.refreshed.values()}  # if this job fails, the next one needs them
         self._drop_former(formers | {entry.key for _, entry in found.values()})
@@ -209,16 +184,14 @@ class Retention:
         self._taken_up = TakenUp(frozenset(finished), results, frozenset(written), refreshed, refresh.added_files)
         return self._taken_up
 
-    def _leave_out(self, planned: PlannedJob, vertex_of: _VertexOf) -> None:
-        """Note which writes are not part of the job, and tell the journal what the job is and may use."""
-        ends = {one.sink: one.handle in vertex_of for one in planned.results if one.sink >= 0}
-        self._writes_left_out = {key.digest for sink, key in self._write_keys.items() if not ends[sink]}
+    def _tell_journal(self) -> None:
+        """Tell the journal what the job is, and what it may use."""
         if self._checkpoints is None:
             return
-        if not all(ends.values()):
+        if self._writes.are_some:
             self._checkpoints.begin_part()
         if self._full:
-            self._checkpoints.forget(self._keys_left_out | self._writes_left_out)
+            self._checkpoints.forget(self._keys_left_out | self._writes.left_out)
 
     def _find(self, result: StageResult, key: ResultKey) -> RetainedResult | None:
         entry = self._store.find(self._name, key.digest, of_session=self._retain == "session")
@@ -244,21 +217,10 @@ class Retention:
             handle.written(MapOutputs(self._sc).statistics(computed.shuffleDependency()))
         return True
 
-    def _written(
-        self, planned: PlannedJob, vertex_of: _VertexOf, keys: ResultKeys, changed_file: _ChangedFile
-    ) -> set[int]:
-        """Find the finished writes (rule 5)."""
+    def _finished_writes(self) -> dict[str, FinishedWrite]:
+        """Return, by key, those of the run that failed, here or in another process (rule 5)."""
         finished = dict(self._checkpoints.writes) if self._checkpoints is not None else {}
-        finished.update(self._store.writes.get(self._name, {}))
-        writes = {result.sink: result for result in planned.results if result.target}
-
-        def is_unchanged(sink: int, write: FinishedWrite) -> bool:
-            same_files = sink in writes and keys.listing(writes[sink].target) == write.files
-            return same_files and not changed_file(self._write_keys[sink].files)
-
-        there = still_there(planned, self._write_keys, finished, is_unchanged)
-        handles = (writes[sink].handle for sink in there)
-        return {vertex_of[handle] for handle in handles if handle in vertex_of}
+        return finished | self._store.writes.get(self._name, {})
 
     def _drop_former(self, used: set[str]) -> None:
         """Release the name's former results (rule 4)."""
@@ -272,7 +234,7 @@ class Retention:
     def _remember(self, ended: Mapping[str, FinishedWrite]) -> None:
         """Remember finished writes in place of the former ones of the same sinks (rules 5 and 8)."""
         former = self._store.writes.pop(self._name, {})
-        kept = {key: write for key, write in former.items() if key in self._writes_left_out}
+        kept = {key: write for key, write in former.items() if key in self._writes.left_out}
         if kept or ended:
             self._store.writes[self._name] = {**kept, **ended}
 
@@ -291,9 +253,9 @@ class Retention:
     def _record_write(self, done: StageResult) -> None:
         """Record a write, and what is now in the targets that it may have added to."""
         assert self._checkpoints is not None
-        keys, key = ResultKeys(self._sc), self._write_keys.get(done.sink)
+        keys, key = ResultKeys(self._sc), self._writes.keys.get(done.sink)
         place = Target(path=resolve_uri(done.target))
-        if done.sink in self._overwrites:
+        if self._writes.overwrites(done.sink):
             self._checkpoints.record_overwrite(place, key.digest if key is not None else WITHOUT_KEY)
         for target in self._checkpoints.targets:
             is_own = target == done.target and key is not None and key.portable  # recorded with the write
@@ -323,7 +285,7 @@ class Retention:
             By the id of a job vertex that wrote a shuffle.
         """
         if self._checkpoints is not None:
-            self._checkpoints.job_over(status, self._writes_left_out)
+            self._checkpoints.job_over(status, self._writes.left_out)
         if self._retain == "none" or status is JobStatus.CANCELED:
             self._forget()
             return
@@ -364,7 +326,7 @@ class Retention:
         if is_failed and self._durable is not None:
             for one in self._taken_up.results.values():
                 self._durable.drop_if_damaged(one)
-        self._remember(to_remember(planned, self._write_keys, writes, ended) if is_failed else {})
+        self._remember(self._writes.to_remember(writes, ended) if is_failed else {})
 
     def _durable_key(self, keys: ResultKeys, key: ResultKey) -> str:
         """Return the key of a boundary's rows in later processes; empty if they have none."""

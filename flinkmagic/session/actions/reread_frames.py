@@ -29,7 +29,6 @@ from flinkmagic.jvm.java import java_list, logical_plan
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.result_keys import NoKey, ResultKey
 from flinkmagic.reuse.retained_results import retained_results
-from flinkmagic.reuse.retention import why_gone
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 if TYPE_CHECKING:
@@ -251,7 +250,7 @@ class RereadFrames:
                 is_revised |= is_gone
                 if is_gone:
                     if former:  # else it is another process that had kept them
-                        graph.unused[boundary.name] = why_gone(former[0], key, store, keys)
+                        graph.unused[boundary.name] = store.why_gone(former[0], key, keys.changed_file)
                     self._kept.update((df, None) for df in boundary.dataframes)
         return is_revised
 
