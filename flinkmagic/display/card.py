@@ -1,4 +1,7 @@
-"""The card of a cell: a line for each of its actions and writes, as text and as HTML that is saved."""
+"""The card of a cell: a line for each of its actions and writes, as text and as HTML that is saved.
+
+The live card is drawn by `card_widget`; `magics.cell_card` says when either is drawn anew.
+"""
 
 from __future__ import annotations
 

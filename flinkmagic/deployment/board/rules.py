@@ -8,7 +8,8 @@ handled before that call returns. So a rule sees what its instruction has brough
 
 The table in `subtask_states` says what each event means for a subtask, with the rules 1 to 9; `submission` says what
 goes to Spark. Here is decided for all subtasks of a run: when a success counts, when the stage is done or has failed,
-and when nothing of it is left. For outputs that Spark makes again (`RemadeRun`):
+and when nothing of it is left. What is restarted then is the scheduler's to say (`scheduling.failover`). For outputs
+that Spark makes again (`RemadeRun`):
 
 10. Spark makes only what is missing, and only when a stage needs it: these tasks belong to the run of that stage, and
     their fate depends on that run. The first task of a subtask is its next execution (rule 8); it is FINISHED as soon

@@ -1,7 +1,8 @@
 """Starts a streaming query, for the first time and again after a failure.
 
 Whether it is started again is up to the job's restart strategy (`SessionRestarts`), from where up to its checkpoint
-(`QueryCheckpoints`); the query is then started by Spark's own writer (`QueryStarter`).
+(`QueryCheckpoints`); the query is then started by Spark's own writer (`QueryStarter`). The scheduler hears of the end
+of a query, and asks for its restart, by the `query_board`.
 """
 
 from __future__ import annotations

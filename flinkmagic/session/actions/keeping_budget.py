@@ -1,6 +1,6 @@
 """Bounds the time that a session stakes on later actions by what such stakes have saved.
 
-To keep rows for later actions is a bet. Its bounds:
+To keep rows for later actions is a bet. `kept_frames` and `text_reads` decide on it. Its bounds:
 
 1. One action's stake is at most a quarter of what the action is expected to take in plain Spark, or `LEAST` if that is
    more.

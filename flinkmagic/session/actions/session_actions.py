@@ -54,8 +54,8 @@ from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, java_call, query_name
 from flinkmagic.session.actions.action_report import ONE_STAGE, ROWS_ON_DEMAND, ActionListener, ActionReport
 from flinkmagic.session.actions.asked_answers import AskedAnswer, asked, say_not_known
+from flinkmagic.session.actions.kept_frames import KeptFrames
 from flinkmagic.session.actions.known_schemas import read_files
-from flinkmagic.session.actions.reread_frames import RereadFrames
 from flinkmagic.session.actions.text_reads import TextReads
 from flinkmagic.session.job import store_for
 from flinkmagic.session.line_as_job import Line, carry_out
@@ -88,7 +88,7 @@ class SessionActions:
     ----------
     options : JobOptions, optional
         By default ``retain="session"``, and the defaults otherwise.
-    reread : RereadFrames, optional
+    frames : KeptFrames, optional
         What such actions have read; by default what all of the SparkContext's have.
     graph_name : str, optional
         Of their graphs; by default a graph has the name of its action.
@@ -98,10 +98,10 @@ class SessionActions:
         self,
         options: JobOptions | None = None,
         listener: ActionListener | None = None,
-        reread: RereadFrames | None = None,
+        frames: KeptFrames | None = None,
         graph_name: str = "",
     ) -> None:
-        self._options, self._own_reread = options or JobOptions(retain="session"), reread
+        self._options, self._own_frames = options or JobOptions(retain="session"), frames
         self._graph_name = graph_name
         self._listener, self._durable = listener, store_for(self._options)
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
@@ -118,7 +118,7 @@ class SessionActions:
             return answer
         if question.known is not None:
             answer, known = question.give(), question.known
-            self._reread(call).budget.note(time.monotonic() - report.began, known.seconds)
+            self._frames(call).budget.note(time.monotonic() - report.began, known.seconds)
             self._note(replace(report, kept_at=known.made_at, saved_seconds=known.seconds, kernel=known.kernel))
             return answer
         answer = self.carry_out(question.call, report)
@@ -129,8 +129,8 @@ class SessionActions:
         """Make a DataFrame of files; schemas inferred before are reused (`known_schemas`)."""
         return read_files(call, self._durable) if self._options.retain == "session" else call.run_plainly()
 
-    def _reread(self, call: ActionCall) -> RereadFrames:
-        return self._own_reread or RereadFrames.of(call.df.sparkSession.sparkContext)
+    def _frames(self, call: ActionCall) -> KeptFrames:
+        return self._own_frames or KeptFrames.of(call.df.sparkSession.sparkContext)
 
     def _asked(self, call: ActionCall) -> AskedAnswer | Exception | None:
         """Return the answer that an action asks for; None if it has no key, or the error if the look-up failed."""
@@ -147,7 +147,7 @@ class SessionActions:
     def carry_out(self, call: ActionCall, report: ActionReport | None = None) -> Any:
         """Carry out an action without asking whether its answer is known; return what plain PySpark returns."""
         report = report or ActionReport(call.method, call.text, call.location)
-        texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method), self._reread(call).budget)
+        texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method), self._frames(call).budget)
         try:
             with withheld_log():
                 graph: ActionGraph | str = self._graph(call, texts)
@@ -168,7 +168,7 @@ class SessionActions:
         finally:
             with _noting(call):
                 seconds = time.monotonic() - report.began
-                self._reread(call).budget.note(seconds)
+                self._frames(call).budget.note(seconds)
                 texts.ended(seconds)
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
@@ -198,13 +198,13 @@ class SessionActions:
     def _compiled(self, call: ActionCall, df: DataFrame, texts: TextReads) -> ActionGraph:
         """Compile a query; later actions find what it keeps by its key."""
         sc = df.sparkSession.sparkContext
-        reread, durable = self._reread(call), durable_rows(sc, self._durable)
+        frames, durable = self._frames(call), durable_rows(sc, self._durable)
         sources, unused = texts.query, dict[str, str]()
         while True:
             graph = ActionGraph(
                 self._program(call, df, sources), self._graph_name or call.method, self._options, unused
             )
-            if not reread.revise(graph, durable):
+            if not frames.revise(graph, durable):
                 return graph
             sources, unused = texts.of(df), graph.unused
 
@@ -216,12 +216,12 @@ class SessionActions:
         program.line = LineQuery(asked=program.frame_of(call.df))
         if self._options.retain == "session":
             sc = df.sparkSession.sparkContext
-            reread = self._reread(call)
-            reread.leave_to_spark(df.sparkSession)
-            reread.recall(program, call.df, durable_rows(sc, self._durable))
+            frames = self._frames(call)
+            frames.leave_to_spark(df.sparkSession)
+            frames.recall(program, call.df, durable_rows(sc, self._durable))
             stops_early = _kind_of(call).stops_early
             program.line = replace(
-                program.line, reread=reread.within_reach(sc), sources=sources, stops_early=stops_early
+                program.line, reread=frames.within_reach(sc), sources=sources, stops_early=stops_early
             )
         return program
 
@@ -269,16 +269,16 @@ class SessionActions:
             self._note(replace(report, is_driven=True, graph=graph), raised)
             raise
         sc = graph.spark.sparkContext
-        reread = self._reread(call)
+        frames = self._frames(call)
         if given_up:  # else it fails in plain Spark, too
-            reread.give_up(failed)
+            frames.give_up(failed)
             report = replace(report, note=given_up)
         try:
             answer = self._answer(call, graph, _driven(report, graph, job), texts, job)
             with _noting(call):
-                reread.budget.note(0.0, job.saved_seconds)
+                frames.budget.note(0.0, job.saved_seconds)
                 count, durable = answer if call.method == "count" else None, durable_rows(sc, self._durable)
-                reread.note(graph, job, call.df, time.monotonic() - report.began, count, durable)
+                frames.note(graph, job, call.df, time.monotonic() - report.began, count, durable)
         finally:
             graph.release()
         return answer
@@ -320,7 +320,7 @@ class SessionActions:
         """Neither read nor keep again what a query has read of a store (rule 9)."""
         sc, found = graph.spark.sparkContext, graph.found_durable()
         rows = durable_rows(sc, self._durable)
-        self._reread(call).give_up(graph)
+        self._frames(call).give_up(graph)
         for result in found:
             if rows is not None:
                 rows.drop_if_damaged(result)

@@ -1,6 +1,6 @@
 """Runs a session's writes, which read what earlier lines have kept, and keep what later ones may read.
 
-The rules are those of actions (`reread_frames`), and three more:
+The rules are those of actions (`kept_frames`), and three more:
 
 1. A write whose job fails while it keeps rows, before anything of it is written, runs again without keeping any.
 2. A write of a selection of split rows neither reads nor keeps any: each row belongs to one selection only as long as
@@ -23,7 +23,7 @@ from flinkmagic.jvm.java import execution_of
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.session.actions.action_graph import LineGraph
-from flinkmagic.session.actions.reread_frames import RereadFrames
+from flinkmagic.session.actions.kept_frames import KeptFrames
 from flinkmagic.session.actions.text_reads import TextReads
 from flinkmagic.session.job import store_for
 from flinkmagic.session.line_as_job import Line, carry_out
@@ -42,8 +42,8 @@ class SessionWrite:
         self._remarks: list[str] = []
         self._started = time.monotonic()
         self._sc = program.spark.sparkContext
-        self._reread = RereadFrames.of(self._sc)
-        self._texts = TextReads(self._sc, None, self._reread.budget)
+        self._frames = KeptFrames.of(self._sc)
+        self._texts = TextReads(self._sc, None, self._frames.budget)
         self._durable = durable_rows(self._sc, store_for(options))
         self.graph: LineGraph
         """Another one if the write has run again."""
@@ -55,26 +55,26 @@ class SessionWrite:
         if stages.asksForMergedPartitions(execution_of(program.writes[-1].df)):
             raise PartitionsAskedError
         if keeps and len(program.writes) == 1 and not spanning(program).lineage.selections:
-            self._reread.leave_to_spark(program.spark)
-            self._reread.recall(program, program.writes[-1].df, self._durable)
+            self._frames.leave_to_spark(program.spark)
+            self._frames.recall(program, program.writes[-1].df, self._durable)
             self._look_for_kept()
         self.graph = LineGraph(program, self._name, self._options)
-        while self._reread.revise(self.graph, self._durable):
+        while self._frames.revise(self.graph, self._durable):
             self._look_for_kept()
             self.graph = LineGraph(program, self._name, self._options, self.graph.unused)
         return self.graph.run(wait=False)
 
     def _look_for_kept(self) -> None:
         sources = self._texts.of(self._program.writes[-1].df)
-        self._program.line = LineQuery(self._reread.within_reach(self._sc), sources)
+        self._program.line = LineQuery(self._frames.within_reach(self._sc), sources)
 
     def _note(self, job: Job) -> None:
         """Note what the job has read and kept."""
         seconds = time.monotonic() - self._started
-        self._reread.budget.note(seconds, job.saved_seconds)
+        self._frames.budget.note(seconds, job.saved_seconds)
         self._texts.ended(seconds)
         if self._options.retain == "session":
-            self._reread.note(self.graph, job, self._program.writes[-1].df, seconds, None, self._durable)
+            self._frames.note(self.graph, job, self._program.writes[-1].df, seconds, None, self._durable)
 
     def remarks(self) -> list[str]:
         """Return what the user should know of its last job."""
@@ -101,7 +101,7 @@ class SessionWrite:
         kept = [*(boundary.name for boundary in self.graph.boundaries), *self._texts.names]
         if not kept or self._has_begun():
             return None
-        self._reread.give_up(self.graph)
+        self._frames.give_up(self.graph)
         self._texts.give_up()
         self._remarks.append(not_kept(kept, error))
         self._program.line = LineQuery()

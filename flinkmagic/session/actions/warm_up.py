@@ -153,11 +153,11 @@ class _Rehearsal:
 
     def _carry_out(self, spark: SparkSession, is_late: Callable[[], bool]) -> None:
         from flinkmagic.session.actions.asked_answers import asked
-        from flinkmagic.session.actions.reread_frames import RereadFrames
+        from flinkmagic.session.actions.kept_frames import KeptFrames
         from flinkmagic.session.actions.session_actions import SessionActions
 
         # The session's own have one thread.
-        reread = RereadFrames(KeepingBudget())
+        frames = KeptFrames(KeepingBudget())
         rows = spark.range(0, _ROWS, 1, 2).selectExpr("id", "sha2(CAST(id AS string), 256) AS text")
         shuffled = rows.repartition(2, "text")
         line = SourceLocation("flinkmagic", "", 1, _REHEARSAL)
@@ -172,7 +172,7 @@ class _Rehearsal:
                 self._left -= 1
                 call = ActionCall("count", asks, (), {}, _not_plainly, line, _REHEARSAL, lambda: Program(spark))
                 asked(call)
-                SessionActions(options, reread=reread, graph_name=_REHEARSAL).carry_out(call)
+                SessionActions(options, frames=frames, graph_name=_REHEARSAL).carry_out(call)
         finally:
             retained_results(self._sc).drop(lambda result: result.graph == _REHEARSAL)
 

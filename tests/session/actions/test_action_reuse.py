@@ -13,9 +13,9 @@ from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse import retained_results
 from flinkmagic.session import SessionActions, release_retained, retained
-from flinkmagic.session.actions import reread_frames
+from flinkmagic.session.actions import kept_frames
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
-from flinkmagic.session.actions.reread_frames import RereadFrames
+from flinkmagic.session.actions.kept_frames import KeptFrames
 
 LATE = """
 late = spark.read.parquet(path).where("id >= 0").groupBy(F.expr("id % 10 AS k")).agg(F.expr("sum(double(id)) AS total"))
@@ -67,12 +67,12 @@ def test_what_the_optimizer_drops_from_a_query_is_not_computed_for_later_ones(se
 
 
 def test_what_was_read_last_is_looked_for(session, files) -> None:
-    reread = RereadFrames.of(session.spark.sparkContext)
+    frames = KeptFrames.of(session.spark.sparkContext)
     session.plain("early = late.where('k > 3').groupBy(F.expr('k % 3')).count()\nNone")
     for name in ("early", "late", "early", "late"):
         session.cell(f"{name}.collect()")
         frame = session.namespace[name]
-        assert next(reversed(reread.within_reach(session.spark.sparkContext))) is frame
+        assert next(reversed(frames.within_reach(session.spark.sparkContext))) is frame
 
 
 def test_the_same_action_again_runs_its_last_stage_only(session, files) -> None:
@@ -336,21 +336,21 @@ def test_a_long_session_keeps_a_bounded_number_of_results(session, files, monkey
     assert counts == [(1, 3), (2, 4), (2, 4), (2, 4), (2, 4), (2, 4)]
 
 
-def kept_frames(session):
+def frames_kept(session):
     return [one for one in retained(session.spark) if one.kind == "boundary"]
 
 
 def test_what_has_more_rows_than_it_pays_to_keep_is_not_kept(session, files, monkeypatch) -> None:
-    monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)  # as if its rows were wider
+    monkeypatch.setattr(kept_frames, "KEPT_A_SECOND", 1)  # as if its rows were wider
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1.0)
     monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)  # it is other tests' budget, too
     for _ in range(2):
         session.cell("late.count()")
     session.cell("late.groupBy('k').count().collect()")
-    assert kept_frames(session) == []
+    assert frames_kept(session) == []
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1000.0)
     session.cell("late.groupBy(F.expr('total % 2')).count().collect()")
-    assert [one.graph for one in kept_frames(session)] == ["collect"]
+    assert [one.graph for one in frames_kept(session)] == ["collect"]
 
 
 @pytest.mark.parametrize(
@@ -368,16 +368,16 @@ def test_what_has_more_rows_than_it_pays_to_keep_is_not_kept(session, files, mon
 def test_rows_are_counted_where_they_are_read_or_by_what_they_are_made_from(
     session, files, monkeypatch, made, before
 ) -> None:
-    monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)
+    monkeypatch.setattr(kept_frames, "KEPT_A_SECOND", 1)
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1.0)
     monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)
     session.cell(f"made = {made}\n{before}")
     for divisor in (2, 3):
         session.cell(f"made.groupBy(F.expr('total % {divisor}')).count().collect()")
-    assert kept_frames(session) == []
+    assert frames_kept(session) == []
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1e9)
     session.cell("made.groupBy(F.expr('total % 5')).count().collect()")
-    assert kept_frames(session) != []
+    assert frames_kept(session) != []
 
 
 @pytest.mark.parametrize(
@@ -392,15 +392,15 @@ def test_rows_are_counted_where_they_are_read_or_by_what_they_are_made_from(
     ],
 )
 def test_rows_are_not_counted_behind_what_an_action_does_with_them(session, files, monkeypatch, made, before) -> None:
-    monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)
+    monkeypatch.setattr(kept_frames, "KEPT_A_SECOND", 1)
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 500.0)  # it would do for a tenth of them
     monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)
     session.cell(f"made = spark.read.parquet(path).selectExpr('id', 'id % 10 few', 'hash(id) total').{made}\n{before}")
     session.cell("made.groupBy(F.expr('total % 2')).count().collect()")
-    assert kept_frames(session) == []
+    assert frames_kept(session) == []
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1500.0)
     session.cell("made.groupBy(F.expr('total % 3')).count().collect()")
-    assert kept_frames(session) != []
+    assert frames_kept(session) != []
 
 
 def test_what_stands_in_two_objects_is_staked_once(session, files, monkeypatch) -> None:
@@ -411,7 +411,7 @@ def test_what_stands_in_two_objects_is_staked_once(session, files, monkeypatch) 
     for name in ("late", "same"):
         session.cell(f"{name}.count()")
     session.cell("same.groupBy(F.expr('total % 2')).count().collect()")
-    [kept] = kept_frames(session)
+    [kept] = frames_kept(session)
     assert stakes == [kept.key]
 
 
@@ -424,9 +424,9 @@ def test_what_multiplies_rows_is_kept_once_its_rows_are_counted(session, files) 
     for _ in range(2):
         assert len(session.cell("pairs.limit(2).collect()")) == 2  # counts no rows of all
     assert len(session.cell("pairs.groupBy('k').count().collect()")) == 10
-    assert not any(reads_other(one) for one in kept_frames(session))
+    assert not any(reads_other(one) for one in frames_kept(session))
     session.cell("pairs.groupBy('other').count().collect()")
-    assert any(reads_other(one) for one in kept_frames(session))
+    assert any(reads_other(one) for one in frames_kept(session))
 
 
 def test_what_has_no_row_twice_is_kept_like_anything_else(session, files) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import Window
 
 from flinkmagic.planning.boundaries import Boundaries
 from flinkmagic.session import release_retained, retained
-from flinkmagic.session.actions import reread_frames
+from flinkmagic.session.actions import kept_frames
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
 ROWS = """
@@ -286,7 +286,7 @@ def test_where_the_whole_costs_too_much_the_columns_that_are_asked_for_are_kept(
         " F.udf(lambda v: v + 1, 'long')('v').alias('more'))\nd.count()"
     )
     session.cell("d.groupBy('k').agg(F.max('v')).collect()")
-    monkeypatch.setattr(reread_frames, "KEPT_A_SECOND", 1)
+    monkeypatch.setattr(kept_frames, "KEPT_A_SECOND", 1)
     few = 12 * 24 / session.spark.sparkContext.defaultParallelism  # seconds, for `k`, `v` and `more`
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: few)
     monkeypatch.setattr(KeepingBudget, "stake", lambda _self, what, seconds: None)  # it is other tests' budget, too

@@ -16,7 +16,7 @@ from flinkmagic.errors.actions import FIRST_USE
 from flinkmagic.options import JobOptions
 from flinkmagic.session import SessionActions
 from flinkmagic.session.actions import session_actions
-from flinkmagic.session.actions.reread_frames import RereadFrames
+from flinkmagic.session.actions.kept_frames import KeptFrames
 from tests.session.actions.conftest import Session
 
 TWO_SHUFFLES = """
@@ -82,7 +82,7 @@ def test_statistics_are_those_of_plain_spark(session, action) -> None:
 
 
 def test_an_answer_stays_if_what_it_has_read_cannot_be_noted(session, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(RereadFrames, "note", lambda *_: 1 / 0)
+    monkeypatch.setattr(KeptFrames, "note", lambda *_: 1 / 0)
     session.plain(TWO_SHUFFLES + "None")
     assert session.cell("totals.count()") == 7
     assert session.report.is_driven

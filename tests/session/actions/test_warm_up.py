@@ -11,7 +11,7 @@ from flinkmagic.options import JobOptions
 from flinkmagic.session import needs_rehearsal, rehearse, retained, warm_up
 from flinkmagic.session.actions import warm_up as warm_up_module
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
-from flinkmagic.session.actions.reread_frames import RereadFrames
+from flinkmagic.session.actions.kept_frames import KeptFrames
 from flinkmagic.session.actions.session_actions import SessionActions
 
 
@@ -42,7 +42,7 @@ def rehearsed(spark, monkeypatch):
 def test_actions_are_rehearsed_as_jobs_once_and_leave_nothing(spark, rehearsed, capfd) -> None:
     sc = spark.sparkContext
     persistent = sc._jsc.getPersistentRDDs
-    kept, retained_before, frames = set(persistent()), retained(spark), RereadFrames.of(sc)
+    kept, retained_before, frames = set(persistent()), retained(spark), KeptFrames.of(sc)
     read_before = frames.within_reach(sc)
     assert needs_rehearsal(spark)
     first, counted, keeps, *others = rehearsed()

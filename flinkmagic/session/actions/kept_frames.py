@@ -54,8 +54,8 @@ _MOST_ASKED = 8
 """At most so many actions that asked for a few columns of a DataFrame are remembered."""
 
 
-class RereadFrames:
-    """The DataFrames that actions on one SparkContext have read; see `of`."""
+class KeptFrames:
+    """The DataFrames that actions on one SparkContext have read, and of which of them rows are kept; see `of`."""
 
     def __init__(self, budget: KeepingBudget) -> None:
         self.budget = budget
@@ -77,9 +77,9 @@ class RereadFrames:
 
     @staticmethod
     @kept_for_context
-    def of(sc: SparkContext) -> RereadFrames:
+    def of(sc: SparkContext) -> KeptFrames:
         """Return the DataFrames of a SparkContext."""
-        return RereadFrames(KeepingBudget.of(sc))
+        return KeptFrames(KeepingBudget.of(sc))
 
     def recall(self, program: Program, df: DataFrame, durable: DurableRows | None) -> None:
         """Look for stored rows of a DataFrame, and of those that it is made from (rule 8)."""
