@@ -81,7 +81,6 @@ def merge(programs: Sequence[Program]) -> Program:
         complete=True,
         parts=tuple(programs),
         namespace=last.namespace,
-        line=last.line,
     )
     lineage = whole.lineage
     numberings: dict[Program, Callable[[int], int]] = {}
@@ -99,8 +98,8 @@ def merge(programs: Sequence[Program]) -> Program:
         for frame, one in program.lineage.selections.items():
             lineage.selections[number(frame)] = replace(one, parent=number(one.parent))
     lineage.calls = tuple(calls)
-    if last.line.asked is not None:
-        whole.line = replace(last.line, asked=numberings[last](last.line.asked))
+    if last.asked is not None:
+        whole.asked = numberings[last](last.asked)
     whole.streams = tuple(
         replace(stream, index=index, frame=numberings[program](stream.frame))
         for index, (program, stream) in enumerate((one, stream) for one in programs for stream in one.streams)

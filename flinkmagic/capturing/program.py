@@ -43,35 +43,6 @@ class EagerWork:
         return tuple(write for settlement in self.settlements for write in settlement.writes)
 
 
-@dataclass(frozen=True)
-class ReadBefore:
-    """What earlier actions have done with a DataFrame that they have read; columns are identified by position."""
-
-    kept: frozenset[int] | None = None
-    """The columns that are kept; None if none are."""
-    asked: tuple[frozenset[int], ...] = ()
-    """The columns of each action that could have kept only a few, and has not."""
-    may_be_whole: bool = True
-    """Whether all columns may be kept; if not, those that are asked for still may."""
-
-
-@dataclass(frozen=True)
-class LineQuery:
-    """What is known of the one query of a session's line, an action or a write, besides its plan."""
-
-    reread: Mapping[DataFrame, ReadBefore] = field(default_factory=dict, repr=False)
-    """The DataFrames that earlier actions have read."""
-    sources: Any = field(default=None, repr=False)
-    """A `reuse.source_columns.SourceQuery`: the text sources of which kept columns may be read."""
-    stops_early: bool = False
-    """Whether it may end before it has read all rows, as ``toLocalIterator`` may."""
-    asked: int | None = None
-    """What an action was called on, of which its query is made: the calls that made it label the operators.
-
-    It is a number, as a DataFrame that a graph refers to counts as one that later actions may read again.
-    """
-
-
 @dataclass(frozen=True, eq=False)
 class Use:
     """A DataFrame of another program that a program continues from."""
@@ -119,8 +90,12 @@ class Program:
     """For a program without writes: the DataFrames that it bound to names and did nothing else with."""
     session: SessionSnapshot | None = None
     """The session at the end of the program, for its results."""
-    line: LineQuery = LineQuery()
-    """Of a session's line: its query. No other program has one."""
+    asked: int | None = None
+    """Of an action's program: the frame that the action was called on, of which its result is made.
+
+    The calls that made it label the operators. It is a number, as a DataFrame that a graph refers to counts as one that
+    later actions may read again.
+    """
 
     # -- other programs --
 

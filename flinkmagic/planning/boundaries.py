@@ -70,10 +70,11 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-    from flinkmagic.capturing.program import Program, ReadBefore
+    from flinkmagic.capturing.program import Program
     from flinkmagic.options import JobOptions, Sharing
     from flinkmagic.planning.clones import SessionClone, SessionClones
     from flinkmagic.planning.requests import SinkRequest
+    from flinkmagic.planning.run_origin import LineQuery, ReadBefore
 
 _SHUFFLES = HIDDEN_SHUFFLES | {SHUFFLE_EXCHANGE}
 _ALL_WITH_ALL = frozenset({"BroadcastNestedLoopJoinExec", "CartesianProductExec"})
@@ -211,11 +212,13 @@ class Boundaries:
         clones: SessionClones,
         program: Program,
         options: JobOptions,
+        query: LineQuery,
     ) -> None:
         self._sc = sc
         self._storage_level = options.storage_level
         self._clones = clones
         self._program = program
+        self._query = query
         self._share = options.share
         self._shared_splits: set[int] = set()
         self._lack = ""  # of room for rows
@@ -229,14 +232,14 @@ class Boundaries:
         """Return the boundaries, those first that others read, and the requests' logical plans over their rows."""
         plans = [request.logical_plan for request in requests]
         chosen: list[Boundary] = []
-        if self._share == "never" or not (self._program.lineage.frames or self._program.line.reread):
+        if self._share == "never" or not (self._program.lineage.frames or self._query.reread):
             return chosen, plans
         scopes: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
             scopes.setdefault(self._clones.of(request.snapshot).name, []).append(index)
         for scope, sinks in scopes.items():
             split = self._split([requests[sink] for sink in sinks])
-            if len(sinks) > 1 or self._program.line.reread or split:
+            if len(sinks) > 1 or self._query.reread or split:
                 these = self._scope(scope, [requests[sink] for sink in sinks], split)
                 chosen += self._chosen(these)
                 self._shared_splits |= split
@@ -252,7 +255,7 @@ class Boundaries:
     def _split(self, sinks: Sequence[SinkRequest]) -> frozenset[int]:
         """Return the frames of which several selections are used (rule 6)."""
         lineage = self._program.lineage
-        if not lineage.selections or self._program.line.reread:
+        if not lineage.selections or self._query.reread:
             return frozenset()
         own = {sink.frame for sink in sinks if sink.frame is not None}
         used = own | lineage.ancestors(own)
@@ -279,7 +282,7 @@ class Boundaries:
 
     def reading_columns(self, clone: SessionClone, *, keeps: bool = True) -> AbstractContextManager[None]:
         """Let what is planned on a clone read, and keep, columns of text sources, if the program has any."""
-        sources = self._program.line.sources
+        sources = self._query.sources
         if sources is None:
             return nullcontext()
         planned: AbstractContextManager[None] = sources.planned(
@@ -326,7 +329,7 @@ class Boundaries:
     def _candidates(self, scope: _Scope) -> set[int]:
         found = set(scope.split)
         lack = lack_of_room(self._sc)
-        if scope.for_one and self._program.line.reread:
+        if scope.for_one and self._query.reread:
             found.update(self._read_again(scope, only_kept=bool(lack)))
         elif lack:
             self._lack = lack
@@ -379,7 +382,7 @@ class Boundaries:
             if not why:
                 return None
         known_by = query_execution.executedPlan()
-        reads_columns = self._program.line.sources is not None
+        reads_columns = self._query.sources is not None
         if reads_columns:
             # Its rows are kept: to keep what they are computed of costs as much again, and is read by few.
             with self.reading_columns(scope.clone, keeps=False):
@@ -454,7 +457,7 @@ class Boundaries:
         first, columns = used_by[0]
         part = every if list(columns) == together else self._optimized(plan, columns, clone)
         own = self._planned(scope, first).optimizedPlan()
-        stops_early = self._program.line.stops_early
+        stops_early = self._query.stops_early
         if not self._parts.computes(own, part, stops_early) or not self._parts.raiseAlike(part, every):
             return []
         everything = whole.query_execution.optimizedPlan()  # what is total besides costs nobody a failure
@@ -472,7 +475,7 @@ class Boundaries:
         return False
 
     def _read_before(self, frame: _Frame) -> list[ReadBefore]:
-        reread = self._program.line.reread
+        reread = self._query.reread
         return [reread[df] for df in frame.dataframes if df in reread]
 
     def _optimized(self, plan: JavaObject, columns: Sequence[int], clone: SessionClone) -> JavaObject:
@@ -503,7 +506,7 @@ class Boundaries:
 
     def _frames(self, cuts: JavaObject) -> Mapping[int, _Frame]:
         found: dict[int, _Frame] = {}
-        known, reread = self._program.lineage.frames, self._program.line.reread
+        known, reread = self._program.lineage.frames, self._query.reread
         if reread:
             known = {self._program.lineage.registry.add(df): df for df in reread}
         numbers, frames = sorted(known), [known[number] for number in sorted(known)]

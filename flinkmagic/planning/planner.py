@@ -144,12 +144,12 @@ class _Planner:
         self._forest = PlanForest(spark.sparkContext)
         self._counts = PartitionCounts(self._forest)
         self._handles = StageHandleFactory(self._forest, self._counts)
-        if program.line.sources is not None:
-            self._handles.scan_by(program.line.sources.slices)
+        if origin.query.sources is not None:
+            self._handles.scan_by(origin.query.sources.slices)
         self._provenance = Provenance(program, self._forest)
         self._labels = OperatorLabels(program, self._counts, self._provenance)
         self._translator = Translator(self._counts, self._handles, self._labels)
-        self._boundaries = Boundaries(self._sc, self._clones, program, options)
+        self._boundaries = Boundaries(self._sc, self._clones, program, options, origin.query)
         self._caches = UserCaches(program, self._forest, self._counts, self._labels, self._handles)
         self._kept: list[KeptStage] = []
         self._kinds = CLASSES.shared_instance(self._sc._gateway, "PlanKinds")
@@ -237,7 +237,7 @@ class _Planner:
     def _relations(self, boundaries: Sequence[Boundary]) -> Iterator[tuple[JavaObject, JavaObject]]:
         for boundary in boundaries:
             yield boundary.relation, boundary.known_by
-        sources = self._program.line.sources
+        sources = self._origin.query.sources
         for relation in [] if sources is None else sources.relations():
             yield relation, relation.cacheBuilder().cachedPlan()
 

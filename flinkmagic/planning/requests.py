@@ -125,7 +125,7 @@ def _result_requests(program: Program, collected: bool) -> Iterator[SinkRequest]
             raise StreamingFrameError(name)
         number = program.frame_of(frame)
         if number is None:
-            number = program.line.asked
+            number = program.asked
         calls = [call for call in program.lineage.calls if call.output == number]
         yield SinkRequest(
             name=name,

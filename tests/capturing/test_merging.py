@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from flinkmagic.capturing.merging import check_runnable, link, merge, over_frames, spanning
-from flinkmagic.capturing.program import LineQuery
 from flinkmagic.errors.capturing import OverwritesInputError
 
 FIRST = """\
@@ -173,6 +172,6 @@ def test_what_an_action_is_called_on_goes_along(cell: Any) -> None:
     first = cell.capture("aside = spark.range(4)\n" + FIRST, name="first")
     second = cell.capture("found = late.where('k = 1')", name="second", earlier=[first])
     found = cell.namespace["found"]
-    second.line = LineQuery(asked=second.frame_of(found))
+    second.asked = second.frame_of(found)
     whole = spanning(second)
-    assert whole.line.asked == whole.frame_of(found) != second.line.asked
+    assert whole.asked == whole.frame_of(found) != second.asked

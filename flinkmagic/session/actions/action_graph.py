@@ -14,7 +14,7 @@ from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.options import BATCH, BLOCKING
 from flinkmagic.planning.clones import KeptClones
 from flinkmagic.planning.planner import PlannedJob
-from flinkmagic.planning.run_origin import LINE, RunOrigin
+from flinkmagic.planning.run_origin import LINE, NO_QUERY, LineQuery, RunOrigin
 from flinkmagic.planning.sinks import PlannedBoundary
 from flinkmagic.planning.stage_handles import StageHandle, stage_handle
 from flinkmagic.planning.stage_results import StageResult
@@ -54,6 +54,7 @@ class LineGraph(CompiledGraph):
         program: Program,
         name: str,
         options: JobOptions,
+        query: LineQuery = NO_QUERY,
         unused: Mapping[str, str] = MappingProxyType({}),
         origin: RunOrigin = LINE,
     ) -> None:
@@ -63,7 +64,7 @@ class LineGraph(CompiledGraph):
         """The names of the DataFrames that an earlier line has computed in full, and this one is the first to keep."""
         # A write's clones are its own, as only they know of the user's query listeners. A line starts no query of a
         # stream, whatever mode is set for cells.
-        super().__init__(program, name, replace(options, mode=BATCH), origin)
+        super().__init__(program, name, replace(options, mode=BATCH), replace(origin, query=query))
 
     def remarks(self, job: Job) -> list[str]:
         """Return what to tell the user: what its job has kept, what it has not used of the rows kept before, and what
@@ -117,7 +118,12 @@ class ActionGraph(LineGraph):
     """A query whose last stage the action runs itself, to take its rows: a run leaves that vertex out."""
 
     def __init__(
-        self, program: Program, name: str, options: JobOptions, unused: Mapping[str, str] = MappingProxyType({})
+        self,
+        program: Program,
+        name: str,
+        options: JobOptions,
+        query: LineQuery = NO_QUERY,
+        unused: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         [self.query] = program.results.values()
         """The DataFrame whose stages are run."""
@@ -126,7 +132,7 @@ class ActionGraph(LineGraph):
         # The last stage is the action's own: no region holds it together with others.
         options = replace(options, exchange=BLOCKING)
         self._rows_of: Callable[[JavaObject, DataFrame], int | None] | None = None
-        super().__init__(program, name, options, unused, RunOrigin(is_line=True, collects=True, clones=clones))
+        super().__init__(program, name, options, query, unused, RunOrigin(is_line=True, collects=True, clones=clones))
 
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""

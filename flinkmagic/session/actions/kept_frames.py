@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from flinkmagic.capturing.merging import spanning
-from flinkmagic.capturing.program import ReadBefore
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import java_list, logical_plan
 from flinkmagic.planning.java_classes import CLASSES
+from flinkmagic.planning.run_origin import ReadBefore
 from flinkmagic.reuse.result_keys import NoKey, ResultKey
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.keeping_budget import KeepingBudget

@@ -27,7 +27,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.hooks.call_hooks import is_lazy
-from flinkmagic.capturing.program import LineQuery
 from flinkmagic.capturing.writes.sparks_errors import SPARKS_ERRORS, is_cancelled, release_log, withheld_log
 from flinkmagic.capturing.writes.write_commands import is_observed
 from flinkmagic.deployment.stages.finished_queries import FinishedQuery
@@ -48,6 +47,7 @@ from flinkmagic.errors.capturing import NotDeployedError
 from flinkmagic.jvm.java import execution_of
 from flinkmagic.options import JobOptions
 from flinkmagic.planning.java_classes import CLASSES
+from flinkmagic.planning.run_origin import NO_QUERY, LineQuery
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.action_graph import ActionGraph
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
-    from flinkmagic.reuse.source_columns import SourceQuery
     from flinkmagic.session.job import Job
 
 _LONG_CALL_SITE = "callSite.long"
@@ -201,34 +200,25 @@ class SessionActions:
         frames, durable = self._frames(call), durable_rows(sc, self._durable)
         sources, unused = texts.query, dict[str, str]()
         while True:
-            graph = ActionGraph(
-                self._program(call, df, sources), self._graph_name or call.method, self._options, unused
-            )
+            program, query = self._program(call, df), NO_QUERY
+            if self._options.retain == "session":
+                frames.leave_to_spark(df.sparkSession)
+                frames.recall(program, call.df, durable)
+                query = LineQuery(frames.within_reach(sc), sources, _kind_of(call).stops_early)
+            graph = ActionGraph(program, self._graph_name or call.method, self._options, query, unused)
             if not frames.revise(graph, durable):
                 return graph
             sources, unused = texts.of(df), graph.unused
 
-    def _program(self, call: ActionCall, df: DataFrame, sources: SourceQuery | None = None) -> Program:
+    def _program(self, call: ActionCall, df: DataFrame) -> Program:
         """Return the cell's program, whose calls label the operators, with the query as its only result."""
         program = call.program()
-        program.spark = df.sparkSession
-        program.results = {"result": df}
-        program.line = LineQuery(asked=program.frame_of(call.df))
-        if self._options.retain == "session":
-            sc = df.sparkSession.sparkContext
-            frames = self._frames(call)
-            frames.leave_to_spark(df.sparkSession)
-            frames.recall(program, call.df, durable_rows(sc, self._durable))
-            stops_early = _kind_of(call).stops_early
-            program.line = replace(
-                program.line, reread=frames.within_reach(sc), sources=sources, stops_early=stops_early
-            )
+        program.spark, program.results, program.asked = df.sparkSession, {"result": df}, program.frame_of(call.df)
         return program
 
     def _without_keeping(self, call: ActionCall, graph: ActionGraph) -> ActionGraph:
         """Compile again, as plain Spark plans it, a query whose job has failed (rule 5)."""
         program = self._program(call, graph.query)
-        program.line = replace(program.line, reread={})
         return ActionGraph(program, self._graph_name or call.method, self._options)
 
     def _leave_to_spark(self, call: ActionCall, report: ActionReport) -> Any:

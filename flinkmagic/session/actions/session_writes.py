@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.merging import spanning
-from flinkmagic.capturing.program import LineQuery
 from flinkmagic.errors.actions import PartitionsAskedError, not_kept
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.jvm.java import execution_of
 from flinkmagic.planning.java_classes import CLASSES
+from flinkmagic.planning.run_origin import LineQuery
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.session.actions.action_graph import LineGraph
 from flinkmagic.session.actions.kept_frames import KeptFrames
@@ -57,16 +57,16 @@ class SessionWrite:
         if keeps and len(program.writes) == 1 and not spanning(program).lineage.selections:
             self._frames.leave_to_spark(program.spark)
             self._frames.recall(program, program.writes[-1].df, self._durable)
-            self._look_for_kept()
-        self.graph = LineGraph(program, self._name, self._options)
+            self.graph = LineGraph(program, self._name, self._options, self._query())
+        else:
+            self.graph = LineGraph(program, self._name, self._options)
         while self._frames.revise(self.graph, self._durable):
-            self._look_for_kept()
-            self.graph = LineGraph(program, self._name, self._options, self.graph.unused)
+            self.graph = LineGraph(program, self._name, self._options, self._query(), self.graph.unused)
         return self.graph.run(wait=False)
 
-    def _look_for_kept(self) -> None:
+    def _query(self) -> LineQuery:
         sources = self._texts.of(self._program.writes[-1].df)
-        self._program.line = LineQuery(self._frames.within_reach(self._sc), sources)
+        return LineQuery(self._frames.within_reach(self._sc), sources)
 
     def _note(self, job: Job) -> None:
         """Note what the job has read and kept."""
@@ -104,7 +104,6 @@ class SessionWrite:
         self._frames.give_up(self.graph)
         self._texts.give_up()
         self._remarks.append(not_kept(kept, error))
-        self._program.line = LineQuery()
         graph = LineGraph(self._program, self._name, self._options)
         again = graph.run(wait=False)
         self.graph = graph
