@@ -252,11 +252,12 @@ def test_a_cell_that_raises_registers_nothing(cell: Any) -> None:
     assert cell.made() == set()
 
 
-def test_spark_s_errors_name_the_users_line(cell: Any) -> None:
+@pytest.mark.parametrize("call", ["where(F.col('nope') > 1)", "orderBy('nope')", "sortWithinPartitions('nope')"])
+def test_spark_s_errors_name_the_users_line(cell: Any, call: str) -> None:
     with pytest.raises(Exception, match="nope") as plain:
-        cell.plain("\nspark.range(3).where(F.col('nope') > 1)")
+        cell.plain(f"\nspark.range(3).{call}")
     with pytest.raises(Exception, match="nope") as captured:
-        cell.capture("\nspark.range(3).where(F.col('nope') > 1)")
+        cell.capture(f"\nspark.range(3).{call}")
     assert type(captured.value) is type(plain.value)
     assert str(captured.value) == str(plain.value)
     if hasattr(plain.value, "getQueryContext"):

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from flinkmagic.capturing.call_arguments import Args, Kwargs, argument, frames_in, strings_in
 from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
 from flinkmagic.capturing.driver.impurity import impure_function, impure_reason
+from flinkmagic.capturing.hooks.current_capture import as_pysparks
 from flinkmagic.capturing.source_code.source_reader import user_frame
 from flinkmagic.capturing.sql import commands
 from flinkmagic.capturing.sql.cached_data import view_cache_effects
@@ -57,6 +58,7 @@ class Hook:
         """Return the arguments that the method is called with."""
         return args, kwargs
 
+    @as_pysparks
     def call(self, recorder: Recorder, args: Args, kwargs: Kwargs) -> Any:
         """Make the call."""
         return self.original(*args, **kwargs)

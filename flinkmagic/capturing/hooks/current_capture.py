@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyspark
 
@@ -27,8 +27,17 @@ recording: ContextVar[Recorder | None] = ContextVar("flinkmagic_recorder", defau
 # PySpark's errors name the innermost frame outside its own folder as the user's: hooks must not be that frame.
 HOOK_FILE = os.path.join(os.path.dirname(pyspark.__file__), "flinkmagic_hook.py")
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
 active: list[Recorder] = []
 """The captures that run now, in the order in which they began."""
+
+
+def as_pysparks(function: _Function) -> _Function:
+    """Let PySpark take the frames of a function for its own."""
+    hidden: Any = function
+    hidden.__code__ = hidden.__code__.replace(co_filename=HOOK_FILE)
+    return function
 
 
 def listening() -> Recorder | None:

@@ -22,7 +22,14 @@ import pyspark
 from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.hooks import audit, hook_table, native_hooks
 from flinkmagic.capturing.hooks.call_hooks import Entry, Hook, JavaHalf, Make
-from flinkmagic.capturing.hooks.current_capture import HOOK_FILE, active, calling_the_user, listening, recording
+from flinkmagic.capturing.hooks.current_capture import (
+    HOOK_FILE,
+    active,
+    as_pysparks,
+    calling_the_user,
+    listening,
+    recording,
+)
 from flinkmagic.capturing.source_code.code_files import CAPTURING, FLINKMAGIC
 from flinkmagic.capturing.writes.real_paths import forget
 
@@ -132,6 +139,7 @@ def _uninstall() -> None:
 def _hooked(hook: Hook) -> Callable[..., Any]:
     original = hook.original
 
+    @as_pysparks
     def call(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         recorder = listening()
@@ -157,7 +165,6 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
             finally:
                 hook.finish(args)
 
-    call.__code__ = call.__code__.replace(co_filename=HOOK_FILE)
     return functools.wraps(original)(call)
 
 
