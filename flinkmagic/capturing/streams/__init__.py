@@ -1,1 +1,4 @@
-"""Defers the start of streaming queries."""
+"""Defers the start of streaming queries.
+
+They are planned in `planning.streaming`, and run in `deployment.streaming`.
+"""

@@ -1,1 +1,4 @@
-"""Plans streaming queries as Transformations."""
+"""Plans streaming queries as Transformations.
+
+Nothing is started here: Spark plans each batch anew, and `deployment.streaming` runs the queries.
+"""

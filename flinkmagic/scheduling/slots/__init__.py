@@ -1,1 +1,4 @@
-"""Handles slots: requested, declared, granted, shared, and returned."""
+"""Handles slots: requested, declared, granted, shared, and returned.
+
+Which slots a Spark session offers is found in `deployment.watching.session_slots`.
+"""
