@@ -1,4 +1,4 @@
-"""Finds free names."""
+"""Finds names that are not taken yet, by numbering those that are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends one DataFrame several ways, computed once for all of them: `split` and `side_output`.
+"""Splits a DataFrame into several outputs, and computes it once for all of them: `split` and `side_output`.
 
 In a captured cell whose writes are deferred the parent becomes a boundary of the job (`planning.boundaries`). Where
 lines run immediately, there is no job that would span them: the parent is persisted (`hooks.split_hooks`).

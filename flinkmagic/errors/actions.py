@@ -1,4 +1,4 @@
-"""What is said of actions that go through the machine."""
+"""Errors and messages about the actions of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports what is decided only when a stage is about to run, by the real sizes of its inputs, written by then.
+"""Reports what is decided just before a stage runs, by the real sizes of the inputs that were written for it.
 
 `AdaptiveJoins.java` decides which joins hash a side, `CoalescedReads.java` how many partitions a task reads.
 """

@@ -1,4 +1,4 @@
-"""Lets a stage's result consist of what earlier jobs have made, and of what is added to it (``AppendedRows.java``)."""
+"""Adds the rows of new files to results of earlier jobs, stage by stage (``AppendedRows.java``)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AppendedStage:
 
 
 class AppendedShuffle(AppendedStage):
-    """A shuffle."""
+    """A stage that writes a shuffle."""
 
     def decide(self) -> str:
         why = super().decide()
@@ -83,7 +83,7 @@ class AppendedShuffle(AppendedStage):
 
 
 class AppendedRelation(AppendedStage):
-    """Rows that are kept in a relation."""
+    """A stage whose rows are kept in an ``InMemoryRelation``."""
 
     def follow(self, former: JavaObject) -> None:
         """Let the rows of another ``CachedRDDBuilder`` be kept again, before what is added."""

@@ -1,4 +1,4 @@
-"""Tells what a job finds already done, by earlier jobs or by another process, and how long it took to do."""
+"""The results that a job finds, of earlier jobs or of another process, and how long it took to make them."""
 
 from __future__ import annotations
 

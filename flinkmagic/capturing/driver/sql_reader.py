@@ -1,4 +1,4 @@
-"""Takes SQL texts apart before they are analysed: Spark parses them, ``java/SqlReader.java`` lists the parts."""
+"""Lists the parts of SQL texts before they are analysed: Spark parses them, ``java/SqlReader.java`` lists."""
 
 from __future__ import annotations
 

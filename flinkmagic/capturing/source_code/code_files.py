@@ -1,4 +1,4 @@
-"""Tells whose code a file has, by the folder that it lies in."""
+"""Tells the user's code from that of libraries, by the folder of its file."""
 
 from __future__ import annotations
 
