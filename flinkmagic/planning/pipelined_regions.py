@@ -113,7 +113,7 @@ def _pipeline(job: _SparkJob, translator: Translator, handles: StageHandleFactor
 
 
 class _Blocked:
-    """The operators because of which a shuffle must be blocking (rule 2)."""
+    """Why the shuffles of a job must be blocking (rule 2)."""
 
     def __init__(
         self, translator: Translator, handles: StageHandleFactory, counts: PartitionCounts, reads: Mapping[int, int]
