@@ -28,7 +28,7 @@ from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
-from flinkmagic.magics.cell import cell_labels, is_blank
+from flinkmagic.magics.cell import cell_labels, is_blank, name_of_cell
 from flinkmagic.magics.cell_recorder import CellRun, running_again
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.spark_session import running_session, say_other_python
@@ -79,7 +79,8 @@ class RunningCell:
     def job_name(self) -> str:
         """Return a name for the job of its next line: no job takes up what another one of the cell has written."""
         self.jobs += 1
-        return f"cell_{self.number}" if self.jobs == 1 else f"cell_{self.number}_{self.jobs}"
+        name = name_of_cell(self.number)
+        return name if self.jobs == 1 else f"{name}_{self.jobs}"
 
 
 class SessionMode:
@@ -201,7 +202,7 @@ class SessionMode:
         actions = session.SessionActions(_line_options(self._magics), cell.card)
         entered = session.capture(
             spark,
-            name=f"cell_{cell.number}",
+            name=name_of_cell(cell.number),
             location=source,
             namespace=self._shell.user_ns,
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
@@ -221,7 +222,7 @@ class SessionMode:
         capture, program = cell.capture, cell.program
         cell.capture = cell.program = None
         if cell.card is not None:
-            self._magics.line_jobs.keep_drawn(cell.number, cell.card.end())
+            self._magics.line_jobs.add_drawn(cell.number, cell.card.end())
         if capture is None or program is None:
             self._magics.cells.drop(cell.recorded)
             return
