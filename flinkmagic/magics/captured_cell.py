@@ -78,7 +78,7 @@ class CapturedCell(StreamStartingListener):
             display.warm_up()
             self._spark = spark = cell_session(self._shell)
             say_other_python(spark.sparkContext)
-            run = cells.begin(self._raw, number, cell_id(self._shell)) or cells.current
+            recording = cells.begin(self._raw, number, cell_id(self._shell)) or cells.current
             try:
                 with session.capture(
                     spark,
@@ -90,14 +90,14 @@ class CapturedCell(StreamStartingListener):
                     listener=self,
                 ) as program:
                     yield
-                cells.end(run, program)
+                cells.end(recording, program)
                 progress.say("Spark plans")
                 self._graph = self._compiled(program, progress)
                 if self._graph is not None and not self._is_followed:
                     progress.say("its graphs are drawn")
                     self._output = progress.hand_over()
             finally:
-                cells.drop(run)  # if it raised
+                cells.drop(recording)  # if it raised
 
     def finish(self) -> None:
         """Keep the graph, if there is one, and show or run it."""
