@@ -22,9 +22,13 @@ class CellThreads:
         """Return whether what this thread calls now is called by the cell's code."""
         return not self._hooks.depth and threading.get_ident() in self.working
 
-    def serving(self, by: int = 1) -> Serving:
-        """Let the calls of the block be ours, not the cell's; with -1, within such a block, the cell's again."""
-        return Serving(self._hooks, by)
+    def serving(self) -> Serving:
+        """Let the calls of the block be ours, not the cell's."""
+        return Serving(self._hooks, 1)
+
+    def calling_the_user(self) -> Serving:
+        """Let the calls of the block be the cell's again; it stands within a block of `serving`."""
+        return Serving(self._hooks, -1)
 
 
 class _Depth(threading.local):
@@ -34,7 +38,7 @@ class _Depth(threading.local):
 
 
 class Serving:
-    """A block in which a thread is deeper in hooks. Written as a class, it leaves no frame in a traceback."""
+    """A block in which a thread is deeper in hooks, or less. Written as a class, it leaves no frame in a traceback."""
 
     def __init__(self, hooks: _Depth, by: int) -> None:
         self._hooks, self._by = hooks, by

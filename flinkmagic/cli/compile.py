@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.cli.scheduling_trace import scheduling_sections
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.graph import TopologyError
-from flinkmagic.errors.usage import FormatWithoutViewError, NoTopologyFileError, SeveralTopologiesError
+from flinkmagic.errors.usage import (
+    FormatWithoutViewError,
+    NoTopologyFileError,
+    SeveralTopologiesError,
+    UnreadableFileError,
+)
 from flinkmagic.graph.compilation import Compilation, compile_topology
 from flinkmagic.graph.json_report import Section, report_graphs
 from flinkmagic.session.graph_names import VIEWS
@@ -66,9 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
     failures = 0
     for path, relative in topologies:
         try:
-            rendered = _render(compile_topology(_read(path)), arguments.view, arguments.format or "text")
+            rendered = _render(compile_topology(read_topology_file(path)), arguments.view, arguments.format or "text")
         except UserError as error:
-            print(f"{path}: {error}", file=sys.stderr)
+            # One names the file itself.
+            print(error if isinstance(error, UnreadableFileError) else f"{path}: {error}", file=sys.stderr)
             failures += 1
             continue
         if arguments.out is None:
@@ -101,13 +107,22 @@ def _find(given: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
                 yield inner, inner.relative_to(path)
 
 
-def _read(path: Path) -> str:
+def read_topology_file(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    TopologyError
+        If it is no UTF-8.
+    UnreadableFileError
+        If the system does not let us read it.
+    """
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise TopologyError(f"byte {error.start}", "no UTF-8") from None
     except OSError as error:
-        raise TopologyError("", f"cannot be read: {error.strerror}") from None
+        raise UnreadableFileError(path, error.strerror) from None
 
 
 def _render(compilation: Compilation, view: str | None, form: str) -> str:

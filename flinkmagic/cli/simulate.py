@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flinkmagic.errors.graph import TopologyError
-from flinkmagic.errors.usage import UnreadableFileError
+from flinkmagic.cli.compile import read_topology_file
 from flinkmagic.graph.environment import StreamExecutionEnvironment, reachable
 from flinkmagic.graph.execution_config import InputDependencyConstraint
 from flinkmagic.graph.job_graph import JobGraph
@@ -49,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate; return 0 if the job finished or was cancelled as asked, 1 if it failed or got stuck."""
-    environment = read_topology(_read(arguments.topology))
+    environment = read_topology(read_topology_file(arguments.topology))
     stream_graph = environment.get_stream_graph()
     job_graph = create_job_graph(stream_graph, job_id=f"{arguments.seed & (1 << 128) - 1:032x}")
     options = _options(arguments, environment, job_graph)
@@ -97,12 +96,3 @@ def _show(result: SimulationResult, arguments: argparse.Namespace) -> str:
         parts.append(f"last failure: {result.info.failure_cause}")
     parts += [f"fault: {what}" for _, what in result.injected]
     return "\n".join(parts)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise TopologyError(f"byte {error.start}", "no UTF-8") from None
-    except OSError as error:
-        raise UnreadableFileError(path, error.strerror) from None

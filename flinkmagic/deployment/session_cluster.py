@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from flinkmagic.deployment.watching.session_slots import SessionSlots
+from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.scheduling.dispatcher import Dispatcher, JobDetails
 from flinkmagic.scheduling.slots.resource_gateways import JobMasterGateway
 
@@ -53,25 +53,18 @@ class SessionCluster:
         self.resource_manager = SparkResourceManager(SessionSlots(sc))
 
 
-_CLUSTERS: dict[SparkContext, SessionCluster] = {}
-"""The clusters of running contexts, and of the last one that was stopped: a cluster refers to its context."""
 _DISPATCHERS: list[Dispatcher] = []
-_LOCK = threading.Lock()
+"""Those of all contexts, in order: a cluster goes with its context, and what it ran is still told of."""
 
 
+@kept_for_context
 def session_cluster(sc: SparkContext) -> SessionCluster:
     """Return the one cluster of a SparkContext."""
-    with _LOCK:
-        if sc not in _CLUSTERS:
-            for stopped in [one for one in _CLUSTERS if one._jsc is None]:
-                del _CLUSTERS[stopped]
-            _CLUSTERS[sc] = SessionCluster(sc)
-            _DISPATCHERS.append(_CLUSTERS[sc].dispatcher)
-        return _CLUSTERS[sc]
+    cluster = SessionCluster(sc)
+    _DISPATCHERS.append(cluster.dispatcher)
+    return cluster
 
 
 def submitted_jobs() -> list[JobDetails]:
     """Return the jobs of this process, those of sessions that were stopped too, as their dispatchers know them."""
-    with _LOCK:
-        dispatchers = list(_DISPATCHERS)
-    return [job for dispatcher in dispatchers for job in dispatcher.jobs()]
+    return [job for dispatcher in list(_DISPATCHERS) for job in dispatcher.jobs()]

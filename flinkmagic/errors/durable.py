@@ -2,7 +2,31 @@
 
 from __future__ import annotations
 
-from flinkmagic.errors.base import UserError, first_line
+from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
+
+WRONG_CHECKSUM = "its checksum is wrong"
+WRONG_DESCRIPTION = "its description is wrong"
+WRONG_TIMES = "its times are wrong"
+OTHER_KEY = "it belongs to another key"
+TOO_LARGE = "it is too large"
+"""Why an entry is not as it was written."""
+OTHER_COLUMNS = "it has other columns"
+OTHER_PARTITIONS = "it has another number of partitions"
+OTHER_LAYOUT = "its rows lie in partitions, or are ordered, in another way"
+"""Why its rows are not those of a plan."""
+
+
+class DamagedError(FlinkMagicError):
+    """An entry that is not as it was written. Users are told by the store (`damaged`)."""
+
+    why: str
+
+    template = "{why}"
+
+
+def wrong_file(name: str, *, is_there: bool) -> str:
+    """Return why an entry with a file of that name is not as it was written."""
+    return f"{name} is another one" if is_there else f"{name} cannot be read"
 
 
 def damaged(path: str, why: Exception) -> str:

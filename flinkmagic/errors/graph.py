@@ -177,7 +177,7 @@ class DuplicateTransformationIdError(StreamGraphRefusedError):
 
     id: int
 
-    template = "Two transformations have the id {id}. Ids are unique within an environment."
+    template = "Two transformations have the id {id}. Give one of them another, or none: it is then assigned."
 
 
 class SplitOfSplitError(StreamGraphRefusedError):
@@ -269,7 +269,8 @@ class TopologyError(UserError):
     problem: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.problem}" if self.place else self.problem
+        told = f"{self.place}: {self.problem}" if self.place else self.problem
+        return f"{told}. Correct it; flinkmagic/graph/topology.md describes the format."
 
 
 class PipelinedExchangeError(UserError):

@@ -58,4 +58,4 @@ class JobNotStoredError(JobStoreError):
     job_id: str
     folder: str
 
-    template = "There is no job {job_id} in {folder}."
+    template = "There is no job {job_id} in {folder}. Name the folder that it was submitted with."

@@ -76,6 +76,10 @@ class StreamingVersionError(UserError):
     )
 
 
+NO_INCREMENTAL_EXECUTION = "it has no IncrementalExecution"
+"""Why not, if Spark has renamed or moved what makes the plan."""
+
+
 class BatchFailedError(FlinkMagicError):
     """A batch whose graph did not finish, and no error of Spark's says why."""
 

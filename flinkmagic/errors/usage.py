@@ -145,7 +145,10 @@ class DemoFailedError(UserError):
     notebook: object
     text: str
 
-    template = "A cell of the demo failed; the notebook up to that cell: {notebook}\n{text}"
+    template = (
+        "A cell of the demo failed. Open {notebook}, which is saved up to that cell; kernel.log beside it has what "
+        "Spark logged.\n{text}"
+    )
 
 
 class LayoutEngineNotFoundError(UserError):
@@ -172,7 +175,8 @@ class JobFailedError(UserError):
     causes: list[str]
 
     def __str__(self) -> str:
-        return "\n".join([f"The job {self.name!r} failed.", *self.causes])
+        remedy = "Correct the line, or what it reads, and run its cell again."
+        return "\n".join([f"The job {self.name!r} failed.", *self.causes, remedy])
 
 
 class FormatWithoutViewError(UserError):

@@ -18,7 +18,7 @@ from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.errors.streaming import stream_runs_plainly
 from flinkmagic.errors.usage import UnnamedCheckpointError
-from flinkmagic.magics.cell import cell_labels, cell_number, compile_body
+from flinkmagic.magics.cell import cell_labels, cell_number, compile_body, name_of_cell
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.magic_line_parser import parsed
 from flinkmagic.magics.not_yet_written import awaited_line
@@ -47,7 +47,7 @@ class CapturedCell(StreamStartingListener):
         self._options = parsed(magics.flinkgraph_cell, line)
         if self._options.name is None and job_options(self._options, magics)["checkpoint_dir"] is not None:
             raise UnnamedCheckpointError
-        self._name = check_name(self._options.name or f"cell_{cell_number(self._shell)}")
+        self._name = check_name(self._options.name or name_of_cell(cell_number(self._shell)))
         self._raw = f"%%flinkgraph {line}\n{cell}"
         self._is_run = bool(self._options.run or magics.run)
         self.body = compile_body(self._shell, f"%%flinkgraph {line}", cell)
@@ -78,7 +78,7 @@ class CapturedCell(StreamStartingListener):
             display.warm_up()
             self._spark = spark = cell_session(self._shell)
             say_other_python(spark.sparkContext)
-            run = cells.begin(self._raw, number, cell_id(self._shell)) or cells.current
+            recording = cells.begin(self._raw, number, cell_id(self._shell)) or cells.current
             try:
                 with session.capture(
                     spark,
@@ -90,14 +90,14 @@ class CapturedCell(StreamStartingListener):
                     listener=self,
                 ) as program:
                     yield
-                cells.end(run, program)
+                cells.end(recording, program)
                 progress.say("Spark plans")
                 self._graph = self._compiled(program, progress)
                 if self._graph is not None and not self._is_followed:
                     progress.say("its graphs are drawn")
                     self._output = progress.hand_over()
             finally:
-                cells.drop(run)  # if it raised
+                cells.drop(recording)  # if it raised
 
     def finish(self) -> None:
         """Keep the graph, if there is one, and show or run it."""

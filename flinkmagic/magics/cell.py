@@ -128,6 +128,11 @@ def cell_number(shell: InteractiveShell) -> int:
     return again.number if again is not None else len(shell.history_manager.input_hist_parsed) - 1
 
 
+def name_of_cell(number: int) -> str:
+    """Return the name of the graph of a cell that gives none, under which the magics know what its lines ran, too."""
+    return f"cell_{number}"
+
+
 def cell_labels(shell: InteractiveShell) -> dict[str, str]:
     """Return the labels of the cells that have run, by the file names that their frames carry.
 

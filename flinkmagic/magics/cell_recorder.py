@@ -56,7 +56,7 @@ def executed_again(record: CellRecord) -> Iterator[None]:
 
 
 @dataclass(eq=False)
-class CellRun:
+class CellRecording:
     """A run of a cell that is being recorded."""
 
     record: CellRecord
@@ -95,11 +95,11 @@ class CellRecorder:
         self._frames = FrameFacts()
         self._values = ValueFacts(lambda df: self._frames.of(df).digest)
         self._rebound: WeakKeyDictionary[FrameRegistry, dict[int, ValueFact]] = WeakKeyDictionary()
-        self._open: list[CellRun] = []
+        self._open: list[CellRecording] = []
         self.records = CellRecords()
 
     @_never_raises
-    def begin(self, raw: str, number: int, cell: str | None) -> CellRun | None:
+    def begin(self, raw: str, number: int, cell: str | None) -> CellRecording | None:
         """Begin a cell; None if it runs inside one that is recorded, as the body of `%%time` does."""
         again = running_again()
         if self._open and (again is None or self._open[-1].record.cell == again.cell):
@@ -109,48 +109,48 @@ class CellRecorder:
         reads = {name: self._found(name) for name in sorted(self._read(names))}
         self._frames.rest()
         fresh = CellRecord(record.cell, record.number, raw, record.is_lasting, reads=reads)
-        self._open.append(CellRun(fresh, names, self._addresses()))
+        self._open.append(CellRecording(fresh, names, self._addresses()))
         return self._open[-1]
 
     @_never_raises
-    def act(self, run: CellRun | None, df: DataFrame) -> None:
+    def act(self, recording: CellRecording | None, df: DataFrame) -> None:
         """Record the files of a DataFrame that an action reads."""
-        if run is None:
+        if recording is None:
             return
-        run.uses_spark = True
-        if self._frames.knows(df) or run.actions < MOST_ACTIONS:
-            run.actions += not self._frames.knows(df)
-            run.files.update(dict.fromkeys(self._frames.of(df).files))
+        recording.uses_spark = True
+        if self._frames.knows(df) or recording.actions < MOST_ACTIONS:
+            recording.actions += not self._frames.knows(df)
+            recording.files.update(dict.fromkeys(self._frames.of(df).files))
 
     @_never_raises
-    def drop(self, run: CellRun | None) -> None:
+    def drop(self, recording: CellRecording | None) -> None:
         """End a cell that has left no program, if it has not ended: it has raised."""
-        if run is not None and run in self._open:
-            self._open.remove(run)
-            self.records.note_exception(run.record.cell)
+        if recording is not None and recording in self._open:
+            self._open.remove(recording)
+            self.records.note_exception(recording.record.cell)
 
     @_never_raises
-    def end(self, run: CellRun | None, program: Program, *, raised: bool = False) -> None:
+    def end(self, recording: CellRecording | None, program: Program, *, raised: bool = False) -> None:
         """End a cell that has not ended, and add it to the table."""
-        if run is None or run not in self._open:
+        if recording is None or recording not in self._open:
             return
-        self._open.remove(run)
+        self._open.remove(recording)
         for write in (*program.eager.writes, *program.writes):
-            self.act(run, write.df)
+            self.act(recording, write.df)
         names = self._shell.user_ns
-        defines = self._defined(run)
-        known = {*run.record.reads, *defines}
+        defines = self._defined(recording)
+        known = {*recording.record.reads, *defines}
         frames = [names[name] for name in known if isinstance(names.get(name), DataFrame)]
         for df in frames:
-            run.files.update(dict.fromkeys(self._frames.of(df).files))
+            recording.files.update(dict.fromkeys(self._frames.of(df).files))
         self._know_frames(program, defines)
         self._frames.rest()
-        uses_spark = bool(run.uses_spark or frames or program.lineage.calls or program.eager.actions)
+        uses_spark = bool(recording.uses_spark or frames or program.lineage.calls or program.eager.actions)
         self.records.add(
             replace(
-                run.record,
+                recording.record,
                 defines=defines,
-                files=tuple(run.files),
+                files=tuple(recording.files),
                 settings=settings_then(program.session) if uses_spark else {},
                 raised=raised,
             )
@@ -159,20 +159,20 @@ class CellRecorder:
             around.before = self._addresses()
 
     @property
-    def current(self) -> CellRun | None:
+    def current(self) -> CellRecording | None:
         """The innermost cell that is being recorded."""
         return self._open[-1] if self._open else None
 
-    def _defined(self, run: CellRun) -> dict[str, ValueFact]:
+    def _defined(self, recording: CellRecording) -> dict[str, ValueFact]:
         """Return the values that a cell has left under the names that it has bound, or whose values it has changed."""
-        names, reads, defines = self._shell.user_ns, run.record.reads, {}
-        for name in run.names.changes & names.keys():
+        names, reads, defines = self._shell.user_ns, recording.record.reads, {}
+        for name in recording.names.changes & names.keys():
             self._values.change(names[name])
-        rebound = {name for name, address in self._addresses().items() if run.before.get(name) != address}
-        for name in sorted(rebound | run.names.binds | reads.keys()):
+        rebound = {name for name, address in self._addresses().items() if recording.before.get(name) != address}
+        for name in sorted(rebound | recording.names.binds | reads.keys()):
             if self._is_users(name):
                 fact = self._fact(name)
-                if name in rebound | run.names.binds or not fact.is_same(reads[name].fact):
+                if name in rebound | recording.names.binds or not fact.is_same(reads[name].fact):
                     defines[name] = fact
         return defines
 

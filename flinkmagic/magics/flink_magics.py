@@ -22,11 +22,11 @@ from flinkmagic.display import to_table
 from flinkmagic.display.printable import lines_visible
 from flinkmagic.errors.capturing import TopLevelAwaitError
 from flinkmagic.errors.usage import (
+    InvalidValueError,
     JobRunningError,
     NeverRunError,
     NoGraphError,
     NoSuchRunError,
-    NotAProgramError,
     ReservedNameError,
     UnknownNameError,
 )
@@ -356,7 +356,7 @@ class FlinkMagics(ConfiguredOptions, Magics):
         frames: dict[str, DataFrame] = {}
         for word, value in values.items():
             if not isinstance(value, DataFrame):
-                raise NotAProgramError(value)
+                raise InvalidValueError(type(value), "a DataFrame", word)
             frames[free_name(word if word.isidentifier() else DEFAULT_RESULT, frames, stem=DEFAULT_RESULT)] = value
         context = next(iter(frames.values())).sparkSession.sparkContext
         name = check_name(options.name or DEFAULT_NAME)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from flinkmagic import session
+from flinkmagic.magics.cell import name_of_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,7 +74,7 @@ class LineJobs:
 
     def add(self, job: Job, number: int, location: SourceLocation) -> None:
         """Add the job of a line in the cell of that number."""
-        self._add(job.details(), LineJob(f"cell_{number}", _place(number, location), weakref.ref(job)))
+        self._add(job.details(), LineJob(name_of_cell(number), _place(number, location), weakref.ref(job)))
 
     def _add(self, details: JobDetails, known: LineJob) -> None:
         with self._lock:
@@ -102,7 +103,7 @@ class LineJobs:
         else:
             took_ms, status = events.ended_ms - events.began_ms, JobStatus[report.status]
             whole = JobDetails(uuid.uuid4().hex, report.method, status, events.began_ms, took_ms, done, tasks)
-            self._add(whole, LineJob(f"cell_{number}", _place(number, report.location), lambda: None))
+            self._add(whole, LineJob(name_of_cell(number), _place(number, report.location), lambda: None))
         with self._lock:
             self._whole[identity(whole)] = whole
 
@@ -111,14 +112,15 @@ class LineJobs:
         name = f"{method}, cell {number}, line {location.line_in_cell}"
         with self._lock:
             self._works = [one for one in self._works if not one.work.wait(0)]
-            self._works.append(LineWork(f"cell_{number}", name, work))
+            self._works.append(LineWork(name_of_cell(number), name, work))
 
-    def keep_drawn(self, number: int, drawn: Mapping[int, Drawn]) -> None:
-        """Keep what the lines of the cell of that number can be shown with, by their numbers."""
+    def add_drawn(self, number: int, drawn: Mapping[int, Drawn]) -> None:
+        """Add what the lines of the cell of that number can be shown with, by their numbers."""
+        cell = name_of_cell(number)
         with self._lock:
             for line, one in drawn.items():
-                self._drawn.pop((f"cell_{number}", line), None)
-                self._drawn[f"cell_{number}", line] = one
+                self._drawn.pop((cell, line), None)
+                self._drawn[cell, line] = one
             for key in list(self._drawn)[:-MOST_JOBS]:
                 del self._drawn[key]
 

@@ -133,7 +133,7 @@ class LiveView:
             if job is not None and self.is_running():
                 follow_beside(job, self)
             else:
-                KEPT.add(self)
+                OPEN_VIEWS.add(self)
 
     def update(self) -> None:
         """Show the job's progress now."""
@@ -152,7 +152,7 @@ class LiveView:
             if self._closed or self.is_running():
                 return
             self._handle.update(self._stand_in(), raw=True)
-        KEPT.add(self)
+        OPEN_VIEWS.add(self)
 
     def close(self) -> None:
         """Leave only the picture."""
@@ -228,7 +228,7 @@ class RecordedView:
         self._views, self._snapshot, self._called = views, snapshot, called
         self._view = JobView(views, snapshot=snapshot)
         self._handle = shown_at(None, self._view.in_place_of(self._bundle()))
-        KEPT.add(self)
+        OPEN_VIEWS.add(self)
 
     def close(self) -> None:
         """Leave only the picture."""
@@ -244,7 +244,7 @@ class RecordedView:
         return mime_bundle(painted, summary=self._called, snapshot=self._snapshot)
 
 
-KEPT: Newest[LiveView | RecordedView] = Newest(12, lambda view: view.close(), lambda view: not view.is_running())
+OPEN_VIEWS: Newest[LiveView | RecordedView] = Newest(12, lambda view: view.close(), lambda view: not view.is_running())
 """The views that stay without a running job; each holds all graphs of its job, here and in the browser.
 
 A view whose graph has been started again is added again at the run's end.

@@ -28,8 +28,8 @@ from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.errors.base import UserError
 from flinkmagic.errors.capturing import NotDeployedError, SparkConnectSessionError
 from flinkmagic.jvm.java import is_gone
-from flinkmagic.magics.cell import cell_labels, is_blank
-from flinkmagic.magics.cell_recorder import CellRun, running_again
+from flinkmagic.magics.cell import cell_labels, is_blank, name_of_cell
+from flinkmagic.magics.cell_recorder import CellRecording, running_again
 from flinkmagic.magics.graphs import cell_id
 from flinkmagic.magics.spark_session import running_session, say_other_python
 from flinkmagic.magics.tracebacks import show_without_ours
@@ -71,7 +71,7 @@ class RunningCell:
     """What is captured."""
     jobs: int = 0
     """How many jobs its lines have needed."""
-    recorded: CellRun | None = None
+    recording: CellRecording | None = None
     """What is recorded of it, to tell later whether its results are stale."""
     raised: bool = False
     """Whether it has ended in an exception."""
@@ -79,7 +79,8 @@ class RunningCell:
     def job_name(self) -> str:
         """Return a name for the job of its next line: no job takes up what another one of the cell has written."""
         self.jobs += 1
-        return f"cell_{self.number}" if self.jobs == 1 else f"cell_{self.number}_{self.jobs}"
+        name = name_of_cell(self.number)
+        return name if self.jobs == 1 else f"{name}_{self.jobs}"
 
 
 class SessionMode:
@@ -197,11 +198,11 @@ class SessionMode:
                 jobs=self._magics.line_jobs,
                 number=cell.number,
             )
-        cell.recorded = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
+        cell.recording = self._magics.cells.begin(cell.info.raw_cell, cell.number, cell_id(self._shell))
         actions = session.SessionActions(_line_options(self._magics), cell.card)
         entered = session.capture(
             spark,
-            name=f"cell_{cell.number}",
+            name=name_of_cell(cell.number),
             location=source,
             namespace=self._shell.user_ns,
             earlier=[*self._magics.graphs.programs(spark.sparkContext), *self._known(spark.sparkContext)],
@@ -221,16 +222,16 @@ class SessionMode:
         capture, program = cell.capture, cell.program
         cell.capture = cell.program = None
         if cell.card is not None:
-            self._magics.line_jobs.keep_drawn(cell.number, cell.card.end())
+            self._magics.line_jobs.add_drawn(cell.number, cell.card.end())
         if capture is None or program is None:
-            self._magics.cells.drop(cell.recorded)
+            self._magics.cells.drop(cell.recording)
             return
         try:
             # An exception of the cell is none of the capture's: nothing is pending that would depend on it.
             capture.__exit__(None, None, None)
-            self._magics.cells.end(cell.recorded, program, raised=cell.raised)
+            self._magics.cells.end(cell.recording, program, raised=cell.raised)
         except (Py4JError, OSError):
-            self._magics.cells.drop(cell.recorded)
+            self._magics.cells.drop(cell.recording)
             if not is_gone(program.spark):
                 raise
             return  # the JVM has taken with it what could be continued from
@@ -332,7 +333,7 @@ class _Lines(DeployingListener):
         show_without_ours(self._magics.shell, error)
 
     def act(self, call: ActionCall) -> Any:
-        self._magics.cells.act(self._cell.recorded, call.df)
+        self._magics.cells.act(self._cell.recording, call.df)
         return self._actions.run(call)
 
     def read(self, call: ReadCall) -> DataFrame:

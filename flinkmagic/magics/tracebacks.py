@@ -60,6 +60,10 @@ def _user_lines(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
+    """Return the frames of a traceback above the first of ours: what the user's line waits in is not shown.
+
+    `without_ours` shows what is below our frames as well, where Spark has raised.
+    """
     if trace is None:
         return None
     filename = trace.tb_frame.f_code.co_filename

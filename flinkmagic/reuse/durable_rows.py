@@ -32,11 +32,19 @@ from weakref import WeakSet
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from flinkmagic.errors.durable import (
+    OTHER_COLUMNS,
+    OTHER_LAYOUT,
+    OTHER_PARTITIONS,
+    WRONG_DESCRIPTION,
+    DamagedError,
+    wrong_file,
+)
 from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 from flinkmagic.jvm.java import execution_of
 from flinkmagic.reuse.durable_keys import durable_keys
-from flinkmagic.reuse.durable_store import WRITE_S, DamagedError, DurableEntry, DurableStore
+from flinkmagic.reuse.durable_store import WRITE_S, DurableEntry, DurableStore
 from flinkmagic.reuse.java_classes import CLASSES
 from flinkmagic.reuse.job_rows import Kept, KeptRows
 from flinkmagic.reuse.result_keys import ResultKey, ResultKeys
@@ -109,10 +117,10 @@ class _StoredRows:
                 str(told["schema"]), int(told["partitions"]), int(told["kept_bytes"]), str(told["layout"]), files
             )
         except (LookupError, RecursionError, TypeError, ValueError) as error:
-            raise DamagedError("its description is wrong") from error
+            raise DamagedError(WRONG_DESCRIPTION) from error
         places = {file.partition for file in files}
         if len(places) < len(files) or not places <= set(range(made.partitions)) or not entry.folder:
-            raise DamagedError("its description is wrong")
+            raise DamagedError(WRONG_DESCRIPTION)
         return made
 
     def content(self) -> bytes:
@@ -139,7 +147,7 @@ class _Note:
             told = json.loads(entry.content)
             return cls(frozenset(map(int, told["columns"])), str(told["rows"]))
         except (LookupError, RecursionError, TypeError, ValueError) as error:
-            raise DamagedError("its description is wrong") from error
+            raise DamagedError(WRONG_DESCRIPTION) from error
 
     def content(self) -> bytes:
         return json.dumps({"columns": sorted(self.columns), "rows": self.rows}).encode()
@@ -230,15 +238,15 @@ class DurableRows:
         try:
             schema, rows = stored_schema(result.plan.schema().json()), _StoredRows.of(entry)
             if rows.schema != schema:
-                raise _OtherLayoutError("it has other columns")
+                raise _OtherLayoutError(OTHER_COLUMNS)
             self._store.mark_used(entry)
             self._check(entry, rows.files)
             paths = [f"file:{self._store.files_of(entry) / file.name}" for file in rows.files]
             builder = result.over(row_files(self._sc, session).read(paths, schema, rows.partitions))
             if builder is None:
-                raise _OtherLayoutError("it has another number of partitions")
+                raise _OtherLayoutError(OTHER_PARTITIONS)
             if by_note and (not rows.layout or self._layout(builder) != rows.layout):
-                raise _OtherLayoutError("its rows lie in partitions, or are ordered, in another way")
+                raise _OtherLayoutError(OTHER_LAYOUT)
         except DamagedError as error:
             if by_note and isinstance(error, _OtherLayoutError):
                 _LOG.debug("the stored rows of %r are those of another plan: %s", entry.what, error)
@@ -273,7 +281,7 @@ class DurableRows:
         with ThreadPoolExecutor(4) as pool:
             for file, found in zip(files, pool.map(lambda file: _checksum(folder / file.name), files), strict=True):
                 if found != file.checksum:
-                    raise DamagedError(f"{file.name} is another one" if found else f"{file.name} cannot be read")
+                    raise DamagedError(wrong_file(file.name, is_there=bool(found)))
 
     def _is_whole(self, entry: DurableEntry) -> bool:
         try:

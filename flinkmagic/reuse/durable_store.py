@@ -21,6 +21,7 @@ owner says so.
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import hashlib
 import json
@@ -39,7 +40,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flinkmagic.errors.durable import FolderRefusedError, damaged, not_stored
+from flinkmagic.errors.durable import (
+    OTHER_KEY,
+    TOO_LARGE,
+    WRONG_CHECKSUM,
+    WRONG_DESCRIPTION,
+    WRONG_TIMES,
+    DamagedError,
+    FolderRefusedError,
+    damaged,
+    not_stored,
+)
 from flinkmagic.jvm.block_storage import LEAST_FREE_DISK
 
 _LOG = logging.getLogger(__name__)
@@ -121,10 +132,6 @@ class _Worth:
         return self.seconds / max(1, self.bytes)
 
 
-class DamagedError(Exception):
-    """An entry that is not as it was written. Users are told by the store."""
-
-
 class DurableStore:
     """The entries of one folder; can be used from any thread.
 
@@ -159,7 +166,7 @@ class DurableStore:
         try:
             self._make_folders()
             if not os.access(self._entries, os.R_OK | os.W_OK | os.X_OK):
-                raise PermissionError(f"{self._entries} is another user's")
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self._entries))
         except OSError as error:
             raise FolderRefusedError(str(self.folder), error) from error
         return self.folder
@@ -457,7 +464,7 @@ def _parsed(data: bytes, key: str) -> DurableEntry:
     form, _, rest = data.partition(b"\n")
     checksum, _, rest = rest.partition(b"\n")
     if form != _FORMAT or checksum.decode("ascii", "replace") != hashlib.sha256(rest).hexdigest():
-        raise DamagedError("its checksum is wrong")
+        raise DamagedError(WRONG_CHECKSUM)
     head, _, content = rest.partition(b"\n")
     try:
         told = json.loads(head)
@@ -466,11 +473,11 @@ def _parsed(data: bytes, key: str) -> DurableEntry:
             str(told["kernel"]), _folder_in(told, key), int(told["folder_bytes"]), str(told["owner"]),
         )  # fmt: skip
     except (LookupError, RecursionError, TypeError, ValueError) as error:
-        raise DamagedError("its description is wrong") from error
+        raise DamagedError(WRONG_DESCRIPTION) from error
     if made.key != key:
-        raise DamagedError("it belongs to another key")
+        raise DamagedError(OTHER_KEY)
     if not (0 <= made.seconds < _MOST_SECONDS and 0 <= made.made_at < time.time() + _MOST_SECONDS):
-        raise DamagedError("its times are wrong")
+        raise DamagedError(WRONG_TIMES)
     return made
 
 
@@ -482,7 +489,7 @@ def _read_own(path: Path) -> bytes | None:
         if not stat.S_ISREG(told.st_mode) or not _is_own(told):
             return None
         if told.st_size > MOST_OF_ONE:
-            raise DamagedError("it is too large")
+            raise DamagedError(TOO_LARGE)
         return file.read(MOST_OF_ONE)
 
 

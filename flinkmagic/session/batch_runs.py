@@ -32,7 +32,7 @@ from flinkmagic.capturing.capture_mode import CaptureMode
 from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.session_snapshot import read_conf
 from flinkmagic.capturing.source_code.source_location import CellSource
-from flinkmagic.capturing.writes.sparks_errors import sparks_own
+from flinkmagic.capturing.writes.sparks_errors import is_cancelled, sparks_own
 from flinkmagic.errors.actions import ActionCancelledError, ActionFailedError, ran_plainly
 from flinkmagic.errors.base import add_note
 from flinkmagic.errors.capturing import NotDeployedError
@@ -230,7 +230,8 @@ class _Batch(DeployingListener):
         except Exception as error:  # noqa: BLE001 - raised below, without another one as its context
             raised = error
         if job is not None:
-            if (plain or raised) and self._is_stopped(plain or raised):
+            failed = plain or raised
+            if failed is not None and self._is_stopped(failed):
                 plain, raised = None, self._stopped(location)
             job.release()
         if plain is not None:
@@ -251,9 +252,11 @@ class _Batch(DeployingListener):
         """Return whether Spark stops the query: this thread's JVM counterpart is the query's own thread."""
         return bool(static_method(self._spark._jvm, "java.lang.Thread", "currentThread")().isInterrupted())
 
-    def _is_stopped(self, failed: BaseException | None) -> bool:
+    def _is_stopped(self, failed: BaseException) -> bool:
         """Return whether Spark stops the query: it cancels its jobs, and interrupts its thread right after that."""
-        waits_until = time.monotonic() + (_INTERRUPT_S if "ancelled" in str(failed) else 0.0)
+        # The interrupt may be yet to come if jobs were cancelled: by Spark, or as ours (`ActionCancelledError`).
+        may_come = isinstance(failed, ActionCancelledError) or is_cancelled(failed)
+        waits_until = time.monotonic() + (_INTERRUPT_S if may_come else 0.0)
         while not (is_interrupted := self._is_interrupted()) and time.monotonic() < waits_until:
             time.sleep(_INTERRUPT_S / 20)
         return is_interrupted

@@ -140,7 +140,7 @@ def test_in_notebook_7_a_view_leaves_its_picture_when_it_is_closed(lab: Any, ope
     pytest.importorskip("notebook")
     lab.write(
         "closed.ipynb", PREPARE, NAP.format(seconds=0.5, out="closed"), "%flinkshow nap",
-        "import time; time.sleep(2); from flinkmagic.magics import live_view; live_view.KEPT._held[-1].close()",
+        "import time; time.sleep(2); from flinkmagic.magics import live_view; live_view.OPEN_VIEWS._held[-1].close()",
     )  # fmt: skip
     notebook = open_notebook("closed.ipynb", in_lab=False)
     page = notebook.page

@@ -79,10 +79,11 @@ def test_a_mistake_is_one_line_and_the_others_go_on(
     (folder / "latin.json").write_bytes(b'{"name": "\xe4"}')
     assert run(folder, folder / "missing.json", "--out", tmp_path / "out") == 1
     assert written(tmp_path / "out") == ["good.json", "invalid/refused.json"]
+    remedy = "Correct it; flinkmagic/graph/topology.md describes the format."
     assert capsys.readouterr().err.splitlines() == [
-        f"{folder / 'bad.json'}: the topology: lacks 'transformations'",
-        f"{folder / 'latin.json'}: byte 10: no UTF-8",
-        f"{folder / 'missing.json'}: cannot be read: No such file or directory",
+        f"{folder / 'bad.json'}: the topology: lacks 'transformations'. {remedy}",
+        f"{folder / 'latin.json'}: byte 10: no UTF-8. {remedy}",
+        f"{folder / 'missing.json'} cannot be read: No such file or directory. Name a topology file.",
     ]
 
 

@@ -32,7 +32,7 @@ def test_ids_are_given_inputs_first_and_kept() -> None:
 def test_two_transformations_cannot_have_one_id() -> None:
     environment = StreamExecutionEnvironment("job")
     source = SourceTransformation("source", id=1)
-    with pytest.raises(errors.DuplicateTransformationIdError, match="the id 1"):
+    with pytest.raises(errors.DuplicateTransformationIdError, match=r"the id 1\. Give one of them another"):
         environment.add_operator(OneInputTransformation(source, "map", id=1))
 
 

@@ -129,7 +129,7 @@ def test_a_mistake_is_told_with_its_place_in_one_line(edit: Edit, message: str) 
 def test_what_is_no_topology_at_all(text: str, message: str) -> None:
     with pytest.raises(TopologyError) as refused:
         read_topology(text)
-    assert str(refused.value) == message
+    assert str(refused.value) == f"{message}. Correct it; flinkmagic/graph/topology.md describes the format."
 
 
 def test_the_schema_describes_every_field() -> None:

@@ -38,7 +38,7 @@ ENDED = "{name}.jobs[-1].wait()\nfollowed_to_the_end()"
 
 
 def test_a_view_that_was_asked_for_stays_until_there_are_too_many(kernel) -> None:
-    kernel.run(WATCH.format(idle=120) + "live_view.KEPT.most, kept = 2, live_view.KEPT.most\n")
+    kernel.run(WATCH.format(idle=120) + "live_view.OPEN_VIEWS.most, kept = 2, live_view.OPEN_VIEWS.most\n")
     kernel.run(NAP.format(name="asked", seconds=0))
     first = kernel.run("%flinkshow asked")
     (shown,) = first.displays
@@ -52,12 +52,13 @@ def test_a_view_that_was_asked_for_stays_until_there_are_too_many(kernel) -> Non
     (update,) = last.elsewhere
     assert PLACE not in update["text/html"]
     assert set(update) == set(shown)
-    kernel.run("live_view.KEPT.most = kept")
+    kernel.run("live_view.OPEN_VIEWS.most = kept")
 
 
 def test_a_view_of_a_job_that_runs_makes_no_room_for_others(kernel) -> None:
     kernel.run(
-        WATCH.format(idle=120) + "live_view.KEPT.most, kept = 0, live_view.KEPT.most\nlive_view.KEPT._held.clear()\n"
+        WATCH.format(idle=120)
+        + "live_view.OPEN_VIEWS.most, kept = 0, live_view.OPEN_VIEWS.most\nlive_view.OPEN_VIEWS._held.clear()\n"
     )
     kernel.run(NAP.format(name="busy", seconds=3))
     kernel.run("%flinkrun busy --detach")
@@ -67,7 +68,7 @@ def test_a_view_of_a_job_that_runs_makes_no_room_for_others(kernel) -> None:
     assert kernel.run("print(made[-1]._closed)").stdout.strip() == "True"
     assert PLACE not in ended.elsewhere[-1]["text/html"]
     assert "FINISHED" in ended.elsewhere[-1]["text/html"]
-    kernel.run("live_view.KEPT.most = kept")
+    kernel.run("live_view.OPEN_VIEWS.most = kept")
 
 
 def test_the_view_of_a_run_stays_after_its_end_while_it_is_used(kernel) -> None:

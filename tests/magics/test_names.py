@@ -57,6 +57,8 @@ def test_an_expression_is_a_dataframe_too(notebook) -> None:
     assert graph.jobs[-1].result("result2").count() == 2
     wrong = notebook.run("%flinkgraph df.nothing('x')")
     assert type(wrong.error).__name__ in ("AttributeError", "PySparkAttributeError")
+    wrong = notebook.run("%flinkgraph df frames")
+    assert str(wrong.error) == "frames must be a DataFrame, not dict."
 
 
 def test_runs_of_a_graph_that_is_defined_again_stay_listed(notebook, tmp_path) -> None:

@@ -88,7 +88,7 @@ def test_each_run_is_shown(notebook, monkeypatch, in_notebook: bool) -> None:
         assert "2 finished" in shown.stdout
         return
     assert shown.error is None
-    view = live_view.KEPT._held[-1]
+    view = live_view.OPEN_VIEWS._held[-1]
     assert isinstance(view, live_view.RecordedView)
     (bundle,) = shown.displays
     for title in ("Stream graph", "Job graph", "Execution graph", "Regions and slots", "Timeline", "Findings (0)"):

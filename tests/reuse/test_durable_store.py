@@ -171,7 +171,7 @@ def test_storing_is_on_a_thread_of_low_priority(store) -> None:
     assert os.getpriority(os.PRIO_PROCESS, 0) < 19
 
 
-def test_a_folder_that_is_none_is_told_once_or_refused(tmp_path, capsys) -> None:
+def test_a_folder_that_is_none_is_told_once_or_refused(tmp_path, capsys, monkeypatch) -> None:
     (tmp_path / "file").write_text("")
     store = DurableStore(tmp_path / "file")
     for letter in "ab":
@@ -184,6 +184,9 @@ def test_a_folder_that_is_none_is_told_once_or_refused(tmp_path, capsys) -> None
     with pytest.raises(FolderRefusedError, match=r"Results cannot be stored in .*file \(FileExistsError"):
         store.prepared()
     assert DurableStore(tmp_path / "new" / "one").prepared().is_dir()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(FolderRefusedError, match=r"new \(PermissionError: .*Permission denied: '.*flinkmagic-answers'"):
+        DurableStore(tmp_path / "new").prepared()
 
 
 def test_what_a_killed_process_left_behind_goes_after_a_while(store) -> None:

@@ -69,7 +69,7 @@ def serving(recorder: Recorder | None) -> AbstractContextManager[None]:
 
 def calling_the_user(recorder: Recorder | None) -> AbstractContextManager[None]:
     """Let the calls of the block be the user's again; it stands within a block of `serving`."""
-    return nullcontext() if recorder is None else recorder.threads.serving(-1)
+    return nullcontext() if recorder is None else recorder.threads.calling_the_user()
 
 
 def working_for(recorder: Recorder, work: Callable[..., Any]) -> Callable[..., Any]:

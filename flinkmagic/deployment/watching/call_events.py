@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.deployment.watching.task_events import JobStarted, TaskEnded, TaskStarted, parse_lines
 from flinkmagic.deployment.watching.task_records import SlotNumbers, TaskLog, TaskRecord
-from flinkmagic.jvm.contexts import jvm_context
+from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -21,8 +20,6 @@ PREFIX = "flinkmagic-call-"
 
 _WAIT_MS = 1000
 """Spark's listeners hear of an event soon after it; with more to hear of than they can, some time later."""
-
-_LISTENING: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -47,11 +44,10 @@ class CallEvents:
     """All other events, as Spark's event log has them: jobs, stages, SQL executions."""
 
 
+@kept_for_context
 def listen(sc: SparkContext) -> None:
-    """Let Spark report about calls from now on."""
-    if sc not in _LISTENING:
-        _listener(sc).listenTo(jvm_context(sc), PREFIX)
-        _LISTENING.add(sc)
+    """Let Spark report about calls from now on, once for each SparkContext."""
+    _listener(sc).listenTo(jvm_context(sc), PREFIX)
 
 
 def take(sc: SparkContext, tag: str, began_ms: float, ended_ms: float) -> CallEvents | None:

@@ -13,7 +13,7 @@ from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
 
 from flinkmagic.capturing.writes.writer_calls import writer_field
-from flinkmagic.errors.streaming import StreamingVersionError
+from flinkmagic.errors.streaming import NO_INCREMENTAL_EXECUTION, StreamingVersionError
 from flinkmagic.jvm.java import execution_of, java_class, java_words, option, scala_object, static_method
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def unstarted_plan(stream: DeferredStream, session: JavaObject) -> JavaObject:
     jvm: Any = stream.df.sparkSession._jvm
     version = stream.df.sparkSession.version
     try:
-        execution, metadata, propagator = _classes(jvm)
+        found = _classes(jvm)
+        if found is None:
+            raise StreamingVersionError(version, NO_INCREMENTAL_EXECUTION)
+        execution, metadata, propagator = found
         run_id = static_method(jvm, "java.util.UUID", "randomUUID")()
         given = [
             session,
@@ -68,13 +71,13 @@ def unstarted_plan(stream: DeferredStream, session: JavaObject) -> JavaObject:
         raise StreamingVersionError(version, java_words(str(error)).splitlines()[0]) from error
 
 
-def _classes(jvm: Any) -> tuple[Any, Any, Any]:
+def _classes(jvm: Any) -> tuple[Any, Any, Any] | None:
     for package, metadata in _PACKAGES:
         found = java_class(jvm, f"org.apache.spark.sql.{package}.IncrementalExecution")
         if isinstance(found, JavaClass):
             propagator = java_class(jvm, f"org.apache.spark.sql.{package}.WatermarkPropagator")
             return found, java_class(jvm, f"org.apache.spark.sql.{metadata}.OffsetSeqMetadata"), propagator
-    raise TypeError("there is no IncrementalExecution")
+    return None
 
 
 def _loader(jvm: Any) -> Any:

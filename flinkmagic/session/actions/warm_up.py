@@ -22,11 +22,12 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.source_code.source_location import SourceLocation
 from flinkmagic.deployment import java_classes as of_deployment
 from flinkmagic.errors.deployment import DriverClassesRefusedError
+from flinkmagic.errors.durable import DamagedError
 from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
-from flinkmagic.reuse.durable_store import DamagedError, durable_store
+from flinkmagic.reuse.durable_store import durable_store
 from flinkmagic.reuse.generated_code import keep_generated_code, leave_compiler_to_c1
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
