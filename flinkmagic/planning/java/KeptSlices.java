@@ -1,6 +1,5 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -521,8 +520,7 @@ public class KeptSlices {
     private static RDD fileScan(
             FileSourceScanExec scan, FileScanRDD files, Object reader, StructType schema,
             scala.collection.immutable.Vector partitions) throws Exception {
-        Constructor constructor = FileScanRDD.class.getConstructors()[0];  // its session's class differs
-        return (RDD) constructor.newInstance(new Object[] {
+        return (RDD) Reflect.make(FileScanRDD.class, new Object[] {  // its session's class differs
             Reflect.field(FileScanRDD.class, "sparkSession").get(files), reader, partitions, schema, Nil$.MODULE$,
             scala.collection.immutable.Map$.MODULE$.empty(), new FileSourceOptions(scan.relation().options())
         });

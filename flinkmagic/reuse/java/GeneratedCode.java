@@ -261,7 +261,7 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
             classes.put(name, each);
         }
         Class made = new ByteArrayClassLoader(classes, base).loadClass(CLASS);
-        GeneratedClass code = (GeneratedClass) made.getConstructor(new Class[0]).newInstance(new Object[0]);
+        GeneratedClass code = (GeneratedClass) Reflect.make(made, new Object[0]);
         return new Tuple2(code, new ByteCodeStats(facts[0], facts[1], facts[2]));
     }
 

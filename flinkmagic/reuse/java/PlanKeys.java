@@ -498,7 +498,7 @@ public class PlanKeys {
             return true;
         }
         // Most are what their children are, which are looked at, too.
-        return expression.getClass().getMethod("deterministic").getDeclaringClass() == Expression.class;
+        return Reflect.method(expression.getClass(), "deterministic").getDeclaringClass() == Expression.class;
     }
 
     /** Whether an expression casts a text that means the time of the run: the optimizer evaluates it. */
