@@ -156,6 +156,7 @@ public class TotalPlans {
             this.results = results;
         }
 
+        @Override
         public Object of(Object expression) {
             return expression instanceof Attribute ? results.get(((Attribute) expression).exprId()) : null;
         }

@@ -90,10 +90,12 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
         inner.set(outer, this);
     }
 
+    @Override
     protected LoadingCache delegate() {
         return sparks;
     }
 
+    @Override
     public Object get(Object key) throws ExecutionException {
         String digest = digest((Product) key);
         Tuple2 found = digest == null ? null : find(digest);
@@ -273,6 +275,7 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
     }
 
     /** Write what was compiled, until the file is full. */
+    @Override
     public void run() {
         try {
             while (file.length() < MOST_BYTES) {
