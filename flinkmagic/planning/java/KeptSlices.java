@@ -452,11 +452,10 @@ public class KeptSlices {
     private static boolean isSplitable(FileSourceScanExec scan, FilePartition[] layout) throws Exception {
         HadoopFsRelation relation = scan.relation();
         CompressionCodecFactory codecs = new CompressionCodecFactory(configuration(relation));
-        for (int i = 0; i < layout.length; i++) {
-            PartitionedFile[] files = layout[i].files();
-            for (int j = 0; j < files.length; j++) {
-                if (codecs.getCodec(files[j].toPath()) != null || !relation.fileFormat().isSplitable(
-                        relation.sparkSession(), relation.options(), files[j].toPath())) {
+        for (FilePartition partition : layout) {
+            for (PartitionedFile file : partition.files()) {
+                if (codecs.getCodec(file.toPath()) != null || !relation.fileFormat().isSplitable(
+                        relation.sparkSession(), relation.options(), file.toPath())) {
                     return false;
                 }
             }
