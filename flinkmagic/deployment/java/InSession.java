@@ -1,10 +1,8 @@
 package flinkmagic.deployment;
 
-import java.lang.reflect.Method;
-
 import flinkmagic.jvm.Reflect;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.unsafe.Platform;
 import scala.Function0;
 import scala.runtime.AbstractFunction0;
@@ -26,14 +24,8 @@ public class InSession extends AbstractFunction0 {
     @Override
     public Object apply() {
         SparkSession.setActiveSession((SparkSession) session);
-        Method[] methods = SQLExecution.class.getMethods();
         try {
-            for (Method each : methods) {
-                if (each.getName().equals("withSQLConfPropagated")) {
-                    return Reflect.invoke(each, null, new Object[] {session, body});
-                }
-            }
-            throw new NoSuchMethodException("SQLExecution.withSQLConfPropagated");
+            return Reflect.call(SQLExecution$.MODULE$, "withSQLConfPropagated", new Object[] {session, body});
         } catch (Exception error) {
             Platform.throwException(error);
             return null;

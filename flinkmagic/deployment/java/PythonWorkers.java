@@ -17,7 +17,7 @@ import org.apache.spark.TaskContext;
  * method of that thread is called immediately. It sees the tasks of the JVM in which it runs: the driver's in local
  * mode, an executor's if PythonWorkerWatch.java calls it. Janino loads all that the methods of a named class mention,
  * and some of that is in no jar of Spark's (protobuf, of SparkEnv): so as few of Spark's classes as possible are named
- * here.
+ * here. Executors get this source as text and compile it alone: it cannot use `Reflect`, nor any other class of ours.
  */
 public class PythonWorkers {
     private static final String MONITOR = "org.apache.spark.api.python.BasePythonRunner$MonitorThread";
@@ -26,7 +26,7 @@ public class PythonWorkers {
 
     private final String tag;
     private final boolean isPrefix;
-    private final Set ended = Collections.newSetFromMap(new WeakHashMap());
+    private final Set<Thread> ended = Collections.newSetFromMap(new WeakHashMap<Thread, Boolean>());
 
     /** For tasks under a tag, or under any tag that begins with it. */
     public PythonWorkers(String tag, boolean isPrefix) {
@@ -42,14 +42,13 @@ public class PythonWorkers {
         }
         Thread[] threads = new Thread[group.activeCount() * 2 + 16];
         int count = group.enumerate(threads, true);
-        List monitors = new ArrayList();
+        List<Thread> monitors = new ArrayList<Thread>();
         for (int i = 0; i < count; i++) {
             if (threads[i].getClass().getName().equals(MONITOR) && isOurs(contextOf(threads[i]))) {
                 monitors.add(threads[i]);
             }
         }
-        for (int i = 0; i < monitors.size(); i++) {
-            Thread monitor = (Thread) monitors.get(i);
+        for (Thread monitor : monitors) {
             boolean hasItsWorker = knowsOfReleases(monitor) || waitsForItsOnlyWorker(monitor, monitors, threads, count);
             if (contextOf(monitor).isInterrupted() && hasItsWorker && ended.add(monitor)) {
                 destroyWorker(monitor);
@@ -78,11 +77,11 @@ public class PythonWorkers {
      * Whether a task reads from a Python worker right now, and has no other. On a Spark that does not track releases, a
      * worker that was returned may already serve another task, and only Spark's own long wait protects that one.
      */
-    private static boolean waitsForItsOnlyWorker(Thread monitor, List monitors, Thread[] threads, int count)
+    private static boolean waitsForItsOnlyWorker(Thread monitor, List<Thread> monitors, Thread[] threads, int count)
             throws Exception {
         TaskContext context = contextOf(monitor);
-        for (int i = 0; i < monitors.size(); i++) {
-            if (monitors.get(i) != monitor && contextOf((Thread) monitors.get(i)) == context) {
+        for (Thread other : monitors) {
+            if (other != monitor && contextOf(other) == context) {
                 return false;
             }
         }

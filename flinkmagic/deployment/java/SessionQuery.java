@@ -27,6 +27,7 @@ public class SessionQuery extends QueryExecution {
         this.metrics = metrics;
     }
 
+    @Override
     public synchronized Map observedMetrics() {
         if (metrics == null) {
             return super.observedMetrics();
@@ -37,10 +38,12 @@ public class SessionQuery extends QueryExecution {
         return observed;
     }
 
+    @Override
     public SparkPlan executedPlan() {
         return plan;
     }
 
+    @Override
     public SparkPlan sparkPlan() {
         return plan;
     }

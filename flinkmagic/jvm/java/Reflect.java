@@ -5,6 +5,9 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.zip.DeflaterOutputStream;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -32,14 +35,25 @@ public class Reflect {
 
     /** A field of a class; Scala may have put the class's name before its own. */
     public static Field field(Class of, String name) throws NoSuchFieldException {
-        Field[] fields = of.getDeclaredFields();
-        for (Field each : fields) {
+        for (Field each : of.getDeclaredFields()) {
             if (each.getName().equals(name) || each.getName().endsWith("$$" + name)) {
                 each.setAccessible(true);
                 return each;
             }
         }
         throw new NoSuchFieldException(of.getName() + "." + name);
+    }
+
+    /** What the fields of an object hold that are declared by one of its classes. */
+    public static ArrayList<Object> held(Object object, Class of) throws Exception {
+        ArrayList<Object> found = new ArrayList<Object>();
+        for (Field each : of.getDeclaredFields()) {
+            if (!Modifier.isStatic(each.getModifiers())) {
+                each.setAccessible(true);
+                found.add(each.get(object));
+            }
+        }
+        return found;
     }
 
     /** What a method without parameters returns, or raises. */
@@ -57,7 +71,8 @@ public class Reflect {
         return method == null ? null : invoke(method, object, new Object[0]);
     }
 
-    private static Method method(Class of, String name) {
+    /** A method without parameters; null if there is none. */
+    public static Method method(Class of, String name) {
         try {
             return of.getMethod(name, new Class[0]);
         } catch (NoSuchMethodException notPublic) {
@@ -71,7 +86,19 @@ public class Reflect {
         }
     }
 
-    /** What a method returns, or raises; the object is null if it is static. */
+    /** What a method returns, or raises, that takes the arguments, or in some versions only the last of them. */
+    public static Object call(Object object, String name, Object[] arguments) throws Exception {
+        for (Method each : object.getClass().getMethods()) {
+            Class[] types = each.getParameterTypes();
+            if (each.getName().equals(name) && types[types.length - 1].isInstance(arguments[arguments.length - 1])) {
+                int left = arguments.length - types.length;
+                return invoke(each, object, Arrays.copyOfRange(arguments, left, arguments.length));
+            }
+        }
+        throw new NoSuchMethodException(object.getClass().getName() + "." + name);
+    }
+
+    /** What a method returns, or raises. */
     public static Object invoke(Method method, Object object, Object[] arguments) throws Exception {
         try {
             return method.invoke(object, arguments);
@@ -82,12 +109,21 @@ public class Reflect {
     }
 
     /**
-     * An object of a class with one constructor, whose parameters are more in some versions. Each gets the first
+     * An object of a class with one constructor, whose parameters are more in some versions. There each gets the first
      * argument of its type that none before it has got; where there is none, it gets false, `None` or null.
      */
     public static Object make(Class of, Object[] arguments) throws Exception {
         Constructor constructor = of.getConstructors()[0];
         Class[] types = constructor.getParameterTypes();
+        try {
+            return constructor.newInstance(types.length > arguments.length ? fitted(arguments, types) : arguments);
+        } catch (InvocationTargetException raised) {
+            Platform.throwException(raised.getCause());
+            return null;
+        }
+    }
+
+    private static Object[] fitted(Object[] arguments, Class[] types) {
         Object[] given = new Object[types.length];
         Object[] left = (Object[]) arguments.clone();
         for (int i = 0; i < types.length; i++) {
@@ -101,6 +137,6 @@ public class Reflect {
                 }
             }
         }
-        return constructor.newInstance(given);
+        return given;
     }
 }

@@ -1,6 +1,5 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -42,13 +41,12 @@ public class AddedFiles implements InvocationHandler {
         HadoopFsRelation relation = scan.relation();
         Object index = Proxy.newProxyInstance(
             FileIndex.class.getClassLoader(), new Class[] {FileIndex.class}, new AddedFiles(relation.location(), added));
-        Constructor constructor = HadoopFsRelation.class.getConstructors()[0];
         Object[] parts = new Object[relation.productArity() + 1];
         for (int i = 0; i < relation.productArity(); i++) {
             parts[i] = relation.productElement(i) == relation.location() ? index : relation.productElement(i);
         }
         parts[relation.productArity()] = relation.sparkSession();
-        Object some = constructor.newInstance(parts);
+        Object some = Reflect.make(HadoopFsRelation.class, parts);
         Object[] arguments = new Object[scan.productArity()];
         for (int i = 0; i < arguments.length; i++) {
             arguments[i] = scan.productElement(i) == relation ? some : scan.productElement(i);

@@ -50,13 +50,13 @@ import scala.collection.JavaConverters;
  */
 public class AppendedRows {
     /** Operators that look at one row at a time, or whose order of rows does not matter below an exchange. */
-    private static final Set ROW_BY_ROW = names(new String[] {
+    private static final Set<String> ROW_BY_ROW = names(new String[] {
         "BatchEvalPythonExec", "CoalesceExec", "ColumnarToRowExec", "ExpandExec", "FilterExec", "GenerateExec",
         "InputAdapter", "ProjectExec", "SortExec", "WholeStageCodegenExec"
     });
 
     /** Functions whose buffers may be merged in any order, to the same value but for the rounding of sums. */
-    private static final Set MERGED = names(new String[] {
+    private static final Set<String> MERGED = names(new String[] {
         "Average", "BitAndAgg", "BitOrAgg", "BitXorAgg", "Corr", "Count", "CovPopulation", "CovSample",
         "HyperLogLogPlusPlus", "Kurtosis", "Max", "Min", "Percentile", "PearsonCorrelation", "Skewness", "StddevPop",
         "StddevSamp", "Sum", "VariancePop", "VarianceSamp"
@@ -79,7 +79,8 @@ public class AppendedRows {
      * @param states by result that is there, the digests of the files that it and those before it hold, by index
      * @param added by index what the files' digest was, and the paths of those that were added; null if there are none
      */
-    public void know(Object result, List states, IdentityHashMap added) {
+    public void know(
+            Object result, List<IdentityHashMap<Object, String>> states, IdentityHashMap<Object, Object[]> added) {
         formers.put(result, new Former(states, added));
     }
 
@@ -112,13 +113,13 @@ public class AppendedRows {
 
     /** What is there of a result. */
     static class Former {
-        final List states;
-        final IdentityHashMap added;
+        final List<IdentityHashMap<Object, String>> states;
+        final IdentityHashMap<Object, Object[]> added;
         boolean isDecided = false;
         boolean isNotable = false;
         String reason;
 
-        Former(List states, IdentityHashMap added) {
+        Former(List<IdentityHashMap<Object, String>> states, IdentityHashMap<Object, Object[]> added) {
             this.states = states;
             this.added = added;
         }
@@ -129,7 +130,7 @@ public class AppendedRows {
         private final Former own;
         private final IdentityHashMap<SparkPlan, Boolean> grown = new IdentityHashMap<SparkPlan, Boolean>();
         private final IdentityHashMap<SparkPlan, SparkPlan> seen = new IdentityHashMap<SparkPlan, SparkPlan>();
-        final IdentityHashMap<SparkPlan, Set> scans = new IdentityHashMap<SparkPlan, Set>();
+        final IdentityHashMap<SparkPlan, Set<String>> scans = new IdentityHashMap<SparkPlan, Set<String>>();
         final IdentityHashMap<SparkPlan, SparkPlan> without = new IdentityHashMap<SparkPlan, SparkPlan>();
         final IdentityHashMap<SparkPlan, Integer> since = new IdentityHashMap<SparkPlan, Integer>();
 
@@ -216,7 +217,7 @@ public class AppendedRows {
                 }
             }
             for (int i = 0; i < former.states.size(); i++) {
-                if (isBase((IdentityHashMap) former.states.get(i))) {
+                if (isBase((IdentityHashMap<Object, String>) former.states.get(i))) {
                     since.put(plan, Integer.valueOf(i + 1));
                     return null;
                 }
@@ -224,7 +225,7 @@ public class AppendedRows {
             return "one of its inputs has grown at other times";
         }
 
-        private boolean isBase(IdentityHashMap state) {
+        private boolean isBase(IdentityHashMap<Object, String> state) {
             for (Object index : state.keySet()) {
                 Object[] known = (Object[]) own.added.get(index);
                 if (known == null || !known[0].equals(state.get(index))) {
@@ -290,9 +291,9 @@ public class AppendedRows {
             return plan.requiredChildDistributionExpressions().isEmpty() ? null : "an aggregate needs all rows";
         }
 
-        private Set added(FileSourceScanExec scan) {
+        private Set<String> added(FileSourceScanExec scan) {
             Object[] known = (Object[]) own.added.get(scan.relation().location());
-            return known == null ? new HashSet() : (Set) known[1];
+            return known == null ? new HashSet<String>() : (Set<String>) known[1];
         }
 
         private boolean anySubqueryGrows(SparkPlan plan) throws Exception {
@@ -337,7 +338,7 @@ public class AppendedRows {
         }
     }
 
-    private static Set names(String[] names) {
-        return new HashSet(Arrays.asList(names));
+    private static Set<String> names(String[] names) {
+        return new HashSet<String>(Arrays.asList(names));
     }
 }

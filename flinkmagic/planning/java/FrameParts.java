@@ -157,10 +157,10 @@ public class FrameParts {
      * By the position of each DataFrame, with blanks between them, that of another one that has as many rows, because the
      * first is made from it row by row; -1 if none of them is known to.
      */
-    public String sameRows(List frames, List others) {
+    public String sameRows(List<LogicalPlan> frames, List<LogicalPlan> others) {
         StringBuilder positions = new StringBuilder();
-        for (Object frame : frames) {
-            LogicalPlan plan = (LogicalPlan) frame;
+        for (LogicalPlan frame : frames) {
+            LogicalPlan plan = frame;
             while (others.indexOf(plan) < 0 && hasSameRows(plan)) {
                 plan = (LogicalPlan) plan.children().head();
             }
@@ -180,15 +180,15 @@ public class FrameParts {
 
     /** Whether an optimized query reads all files that a part of it reads, be it as kept rows or columns of them. */
     public boolean readsFilesOf(LogicalPlan query, LogicalPlan part) {
-        HashSet read = new HashSet();
+        HashSet<Object> read = new HashSet<Object>();
         addFiles(query, read);
-        HashSet wanted = new HashSet();
+        HashSet<Object> wanted = new HashSet<Object>();
         addFiles(part, wanted);
         return read.containsAll(wanted);
     }
 
     /** Adds the tables, whose relations the optimizer copies, and the other relations of files. */
-    private static void addFiles(QueryPlan plan, HashSet found) {
+    private static void addFiles(QueryPlan plan, HashSet<Object> found) {
         if (plan instanceof LogicalRelation && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
             scala.Option table = ((LogicalRelation) plan).catalogTable();
             found.add(table.isDefined()
@@ -210,9 +210,9 @@ public class FrameParts {
     }
 
     /** A plan of some of the columns, by their positions, and of nothing else. */
-    public LogicalPlan only(LogicalPlan plan, List columns) {
-        ArrayList chosen = new ArrayList();
-        ArrayList output = outputOf(plan);
+    public LogicalPlan only(LogicalPlan plan, List<Integer> columns) {
+        ArrayList<Expression> chosen = new ArrayList<Expression>();
+        ArrayList<Expression> output = outputOf(plan);
         for (int i = 0; i < output.size(); i++) {
             if (columns.contains(Integer.valueOf(i))) {
                 chosen.add(output.get(i));
@@ -222,8 +222,8 @@ public class FrameParts {
     }
 
     /** A plan of all columns of which only some, by their positions, are computed; the others have no values. */
-    public LogicalPlan filled(LogicalPlan plan, List columns) {
-        ArrayList output = outputOf(plan);
+    public LogicalPlan filled(LogicalPlan plan, List<Integer> columns) {
+        ArrayList<Expression> output = outputOf(plan);
         if (columns.size() == output.size()) {
             return plan;
         }
@@ -244,8 +244,8 @@ public class FrameParts {
         return plan;
     }
 
-    private static ArrayList outputOf(LogicalPlan plan) {
-        return new ArrayList(JavaConverters.seqAsJavaList(plan.output()));
+    private static ArrayList<Expression> outputOf(LogicalPlan plan) {
+        return new ArrayList<Expression>(JavaConverters.seqAsJavaList(plan.output()));
     }
 
     /**
@@ -306,7 +306,7 @@ public class FrameParts {
             return true;
         }
         if (part instanceof Aggregate) {  // its functions are evaluated, what is made of their results is put off
-            return !addFunctions(((Aggregate) part).aggregateExpressions(), new HashSet());
+            return !addFunctions(((Aggregate) part).aggregateExpressions(), new HashSet<Expression>());
         }
         boolean isDeferred = false;
         for (LogicalPlan child : JavaConverters.asJavaIterable(part.children())) {
@@ -340,8 +340,8 @@ public class FrameParts {
         if (!query.groupingExpressions().equals(part.groupingExpressions()) || !query.child().equals(part.child())) {
             return false;
         }
-        HashSet own = new HashSet();
-        HashSet needed = new HashSet();
+        HashSet<Expression> own = new HashSet<Expression>();
+        HashSet<Expression> needed = new HashSet<Expression>();
         addFunctions(query.aggregateExpressions(), own);
         return addFunctions(part.aggregateExpressions(), needed) && own.containsAll(needed);
     }
@@ -355,7 +355,7 @@ public class FrameParts {
         if (!evaluates || !query.children().head().equals(part.child())) {
             return false;
         }
-        HashSet evaluated = new HashSet();
+        HashSet<Expression> evaluated = new HashSet<Expression>();
         for (Expression one : JavaConverters.asJavaIterable(query.expressions())) {
             evaluated.add(one.canonicalized());
             while (alwaysEvaluatesChild(one)) {
@@ -379,7 +379,7 @@ public class FrameParts {
     }
 
     /** Adds the functions, which are always evaluated; returns whether everything around them is total. */
-    private static boolean addFunctions(scala.collection.Seq expressions, HashSet found) throws Exception {
+    private static boolean addFunctions(scala.collection.Seq expressions, HashSet<Expression> found) throws Exception {
         boolean isTotal = true;
         for (Object each : JavaConverters.asJavaIterable(expressions)) {
             Expression one = (Expression) each;

@@ -1,6 +1,5 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -453,11 +452,10 @@ public class KeptSlices {
     private static boolean isSplitable(FileSourceScanExec scan, FilePartition[] layout) throws Exception {
         HadoopFsRelation relation = scan.relation();
         CompressionCodecFactory codecs = new CompressionCodecFactory(configuration(relation));
-        for (int i = 0; i < layout.length; i++) {
-            PartitionedFile[] files = layout[i].files();
-            for (int j = 0; j < files.length; j++) {
-                if (codecs.getCodec(files[j].toPath()) != null || !relation.fileFormat().isSplitable(
-                        relation.sparkSession(), relation.options(), files[j].toPath())) {
+        for (FilePartition partition : layout) {
+            for (PartitionedFile file : partition.files()) {
+                if (codecs.getCodec(file.toPath()) != null || !relation.fileFormat().isSplitable(
+                        relation.sparkSession(), relation.options(), file.toPath())) {
                     return false;
                 }
             }
@@ -521,8 +519,7 @@ public class KeptSlices {
     private static RDD fileScan(
             FileSourceScanExec scan, FileScanRDD files, Object reader, StructType schema,
             scala.collection.immutable.Vector partitions) throws Exception {
-        Constructor constructor = FileScanRDD.class.getConstructors()[0];  // its session's class differs
-        return (RDD) constructor.newInstance(new Object[] {
+        return (RDD) Reflect.make(FileScanRDD.class, new Object[] {  // its session's class differs
             Reflect.field(FileScanRDD.class, "sparkSession").get(files), reader, partitions, schema, Nil$.MODULE$,
             scala.collection.immutable.Map$.MODULE$.empty(), new FileSourceOptions(scan.relation().options())
         });

@@ -27,7 +27,8 @@ import scala.collection.Seq;
  * counted as if nothing were pruned.
  */
 public class LeafPartitions {
-    private final IdentityHashMap<Object, HashMap> ofRelations = new IdentityHashMap<Object, HashMap>();
+    private final IdentityHashMap<Object, HashMap<ArrayList<Object>, Integer>> ofRelations =
+        new IdentityHashMap<Object, HashMap<ArrayList<Object>, Integer>>();
 
     /**
      * The number, or -1 if this is no leaf whose partitions are known before it runs.
@@ -63,24 +64,24 @@ public class LeafPartitions {
      * are split.
      */
     public void prepare(SparkPlan root, String scope) throws Exception {
-        HashMap scans = new HashMap();
+        HashMap<ArrayList<Object>, FileSourceScanExec> scans = new HashMap<ArrayList<Object>, FileSourceScanExec>();
         collect(root, scope, scans);
         if (scans.size() < 2) {
             return;
         }
         int threads = Math.min(scans.size(), Runtime.getRuntime().availableProcessors());
         ExecutorService asking = ThreadUtils.newDaemonFixedThreadPool(threads, "flinkmagic-scans");
-        for (Object scan : scans.values()) {
-            asking.execute(new Ask((FileSourceScanExec) scan));
+        for (FileSourceScanExec scan : scans.values()) {
+            asking.execute(new Ask(scan));
         }
         asking.shutdown();
         asking.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
     }
 
-    private void collect(SparkPlan plan, String scope, HashMap scans) {
+    private void collect(SparkPlan plan, String scope, HashMap<ArrayList<Object>, FileSourceScanExec> scans) {
         if (plan instanceof FileSourceScanExec && plan.subqueries().isEmpty()) {
             FileSourceScanExec scan = (FileSourceScanExec) plan;
-            ArrayList key = key(scan, scan, scope);
+            ArrayList<Object> key = key(scan, scan, scope);
             if (!counts(scan).containsKey(key)) {
                 key.add(Integer.valueOf(System.identityHashCode(scan.relation())));
                 scans.put(key, scan);
@@ -112,8 +113,8 @@ public class LeafPartitions {
     /** Counted once for each relation and partition filter. */
     private int ofFiles(FileSourceScanExec scan, String scope) throws Exception {
         FileSourceScanExec unpruned = unpruned(scan);
-        HashMap counts = counts(scan);
-        ArrayList key = key(scan, unpruned, scope);
+        HashMap<ArrayList<Object>, Integer> counts = counts(scan);
+        ArrayList<Object> key = key(scan, unpruned, scope);
         Integer known = (Integer) counts.get(key);
         if (known == null) {
             known = Integer.valueOf(unpruned.inputRDD().getNumPartitions());
@@ -122,17 +123,18 @@ public class LeafPartitions {
         return known.intValue();
     }
 
-    private HashMap counts(FileSourceScanExec scan) {
-        HashMap counts = (HashMap) ofRelations.get(scan.relation());
+    private HashMap<ArrayList<Object>, Integer> counts(FileSourceScanExec scan) {
+        HashMap<ArrayList<Object>, Integer> counts =
+            (HashMap<ArrayList<Object>, Integer>) ofRelations.get(scan.relation());
         if (counts == null) {
-            counts = new HashMap();
+            counts = new HashMap<ArrayList<Object>, Integer>();
             ofRelations.put(scan.relation(), counts);
         }
         return counts;
     }
 
-    private static ArrayList key(FileSourceScanExec scan, FileSourceScanExec unpruned, String scope) {
-        ArrayList key = new ArrayList();
+    private static ArrayList<Object> key(FileSourceScanExec scan, FileSourceScanExec unpruned, String scope) {
+        ArrayList<Object> key = new ArrayList<Object>();
         key.add(scope);
         key.add(unpruned.partitionFilters().toString());
         key.add(scan.optionalBucketSet());

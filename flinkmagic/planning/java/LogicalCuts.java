@@ -1,12 +1,12 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.TreeSet;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint$;
@@ -44,20 +44,12 @@ public class LogicalCuts {
     private Selection selecting;
     private IdentityHashMap<LogicalPlan, LogicalPlan> rewritten = new IdentityHashMap<LogicalPlan, LogicalPlan>();
     private CacheManager cache;
-    private Method lookup;
     private Object session;
 
     /** The Java session that will plan; what its cache holds is left whole. */
     public void open(Object session, CacheManager cache) {
         this.session = session;
         this.cache = cache.isEmpty() ? null : cache;
-        Method[] methods = CacheManager.class.getMethods();
-        for (Method item : methods) {
-            Class[] types = item.getParameterTypes();
-            if (item.getName().equals("lookupCachedData") && types[types.length - 1] == LogicalPlan.class) {
-                lookup = item;  // 3.5: (plan), 4.x: (session, plan)
-            }
-        }
     }
 
     /** Whether the user keeps rows in memory: RDDs, or the rows of cached DataFrames. */
@@ -186,8 +178,8 @@ public class LogicalCuts {
         }
         Boolean known = (Boolean) cached.get(plan);
         if (known == null) {
-            Object found = lookup.getParameterTypes().length == 1
-                ? lookup.invoke(cache, new Object[] {plan}) : lookup.invoke(cache, new Object[] {session, plan});
+            // 3.5: (plan), 4.x: (session, plan)
+            Object found = Reflect.call(cache, "lookupCachedData", new Object[] {session, plan});
             known = Boolean.valueOf(((scala.Option) found).isDefined());
             cached.put(plan, known);
         }

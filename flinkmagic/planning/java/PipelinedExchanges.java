@@ -1,6 +1,5 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Constructor;
 import java.util.IdentityHashMap;
 
 import flinkmagic.jvm.Reflect;
@@ -23,18 +22,12 @@ public class PipelinedExchanges {
     /** The same exchange, pipelined. */
     public static SparkPlan of(SparkPlan exchange) throws Exception {
         ShuffleExchangeExec plan = (ShuffleExchangeExec) exchange;
-        Constructor[] constructors = ShuffleExchangeExec.class.getConstructors();
-        for (Constructor each : constructors) {
-            if (each.getParameterTypes().length == 5) {
-                Object advisory = Reflect.call(plan, "advisoryPartitionSize");
-                SparkPlan made = (SparkPlan) each.newInstance(new Object[] {
-                    plan.outputPartitioning(), plan.child(), plan.shuffleOrigin(), advisory, Boolean.TRUE
-                });
-                made.copyTagsFrom(plan);
-                return made;
-            }
-        }
-        throw new NoSuchMethodException("ShuffleExchangeExec has no pipelined form");
+        Object advisory = Reflect.call(plan, "advisoryPartitionSize");
+        SparkPlan made = (SparkPlan) Reflect.make(ShuffleExchangeExec.class, new Object[] {
+            plan.outputPartitioning(), plan.child(), plan.shuffleOrigin(), advisory, Boolean.TRUE
+        });
+        made.copyTagsFrom(plan);
+        return made;
     }
 
     /**

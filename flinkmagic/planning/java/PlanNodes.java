@@ -1,6 +1,5 @@
 package flinkmagic.planning;
 
-import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 
@@ -108,13 +107,12 @@ public class PlanNodes {
 
     /** The builder of a relation's rows with another plan below it. */
     public static CachedRDDBuilder withPlan(CachedRDDBuilder builder, SparkPlan plan) throws Exception {
-        Constructor constructor = CachedRDDBuilder.class.getConstructors()[0];
         Object[] arguments = new Object[builder.productArity()];  // 4 on 3.5, 8 on 4.3
         for (int i = 0; i < arguments.length; i++) {
             Object argument = builder.productElement(i);
             arguments[i] = argument == builder.cachedPlan() ? plan : argument;
         }
-        return (CachedRDDBuilder) constructor.newInstance(arguments);
+        return (CachedRDDBuilder) Reflect.make(CachedRDDBuilder.class, arguments);
     }
 
     /** A plan whose subqueries are replaced, by the plans that they have. */

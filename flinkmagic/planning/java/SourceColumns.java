@@ -120,6 +120,7 @@ public class SourceColumns extends Rule {
         current.remove();
     }
 
+    @Override
     public TreeNode apply(TreeNode plan) {
         ColumnPlanning planning = (ColumnPlanning) current.get();
         if (planning == null || asksForFiles((LogicalPlan) plan)) {

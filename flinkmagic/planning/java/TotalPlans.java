@@ -8,6 +8,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruningSubquery;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
@@ -46,16 +47,16 @@ public class TotalPlans {
      * What of an optimised plan is partial, and in how many places: operators by their names, and what they evaluate,
      * with all guards around what may raise. Two plans of one DataFrame for which that is equal raise alike.
      */
-    public static HashMap partialOf(LogicalPlan plan) throws Exception {
-        HashMap found = new HashMap();
-        HashMap results = new HashMap();
+    public static HashMap<Object, Integer> partialOf(LogicalPlan plan) throws Exception {
+        HashMap<Object, Integer> found = new HashMap<Object, Integer>();
+        HashMap<ExprId, Object> results = new HashMap<ExprId, Object>();
         addResults(plan, results);
         addPartial(plan, found, new Replacement(new Calls(results)));
         return found;
     }
 
     /** Adds by the id of each column that holds results of a Python function, which is made up, the call. */
-    private static void addResults(LogicalPlan plan, HashMap found) {
+    private static void addResults(LogicalPlan plan, HashMap<ExprId, Object> found) {
         if (plan instanceof BaseEvalPython) {
             Iterator calls = ((BaseEvalPython) plan).udfs().iterator();
             Iterator results = ((BaseEvalPython) plan).resultAttrs().iterator();
@@ -70,19 +71,20 @@ public class TotalPlans {
 
     /** Whether an operator is total, whatever is below it. */
     public static boolean isTotalItself(LogicalPlan plan) throws Exception {
-        HashMap found = new HashMap();
-        addOwn(plan, found, new Replacement(new Calls(new HashMap())));
+        HashMap<Object, Integer> found = new HashMap<Object, Integer>();
+        addOwn(plan, found, new Replacement(new Calls(new HashMap<ExprId, Object>())));
         return found.isEmpty();
     }
 
-    private static void addPartial(LogicalPlan plan, HashMap found, Replacement calls) throws Exception {
+    private static void addPartial(LogicalPlan plan, HashMap<Object, Integer> found, Replacement calls)
+            throws Exception {
         addOwn(plan, found, calls);
         for (LogicalPlan child : JavaConverters.asJavaIterable(plan.children())) {
             addPartial(child, found, calls);
         }
     }
 
-    private static void addOwn(LogicalPlan plan, HashMap found, Replacement calls) throws Exception {
+    private static void addOwn(LogicalPlan plan, HashMap<Object, Integer> found, Replacement calls) throws Exception {
         if (!OPERATORS.contains(TotalExpressions.nameOf(plan)) && !isTotalLeaf(plan)) {
             count(plan.getClass(), found);
         }
@@ -94,7 +96,7 @@ public class TotalPlans {
         }
     }
 
-    private static void count(Object one, HashMap found) {
+    private static void count(Object one, HashMap<Object, Integer> found) {
         Integer before = (Integer) found.get(one);
         found.put(one, Integer.valueOf(before == null ? 1 : before.intValue() + 1));
     }
@@ -143,19 +145,20 @@ public class TotalPlans {
     }
 
     /** As `TotalExpressions.isLenient`, of options whose names have no case. */
-    private static boolean isLenient(Map options) {
+    private static boolean isLenient(Map<String, String> options) {
         Object mode = options.get("mode");
         return mode == null || "permissive".equalsIgnoreCase((String) mode);
     }
 
     /** The calls whose results columns are. */
     static class Calls implements Replacement.Rule {
-        private final HashMap results;
+        private final HashMap<ExprId, Object> results;
 
-        Calls(HashMap results) {
+        Calls(HashMap<ExprId, Object> results) {
             this.results = results;
         }
 
+        @Override
         public Object of(Object expression) {
             return expression instanceof Attribute ? results.get(((Attribute) expression).exprId()) : null;
         }

@@ -30,18 +30,18 @@ public class ColumnNames {
     private static final Pattern NUMBERED = Pattern.compile("(#|_gen_alias_)(\\d+)(L?)");
 
     private final QueryPlan plan;
-    private final IdentityHashMap places;
-    private final HashMap<Object, String> ids = new HashMap<Object, String>();
+    private final IdentityHashMap<QueryPlan, HashMap<Long, Integer>> places;
+    private final HashMap<Long, String> ids = new HashMap<Long, String>();
 
     /** For one operator. All operators of a plan share `places`, which stores what was looked up. */
-    public ColumnNames(QueryPlan plan, IdentityHashMap places) {
+    public ColumnNames(QueryPlan plan, IdentityHashMap<QueryPlan, HashMap<Long, Integer>> places) {
         this.plan = plan;
         this.places = places;
         nameInputs();
     }
 
     /** For what is said of the rows of a plan. */
-    public static ColumnNames ofRows(QueryPlan plan, IdentityHashMap places) {
+    public static ColumnNames ofRows(QueryPlan plan, IdentityHashMap<QueryPlan, HashMap<Long, Integer>> places) {
         ColumnNames names = new ColumnNames(plan, places);
         names.ids.clear();
         names.nameAll(plan.output(), 0);
@@ -107,12 +107,12 @@ public class ColumnNames {
     }
 
     /** By id, the place of each column of a plan and of all plans below it. */
-    private HashMap placesIn(QueryPlan root) {
-        HashMap known = (HashMap) places.get(root);
+    private HashMap<Long, Integer> placesIn(QueryPlan root) {
+        HashMap<Long, Integer> known = (HashMap<Long, Integer>) places.get(root);
         if (known == null) {
-            known = new HashMap();
+            known = new HashMap<Long, Integer>();
             places.put(root, known);
-            ArrayList open = new ArrayList();
+            ArrayList<QueryPlan> open = new ArrayList<QueryPlan>();
             open.add(root);
             while (!open.isEmpty()) {
                 QueryPlan plan = (QueryPlan) open.remove(open.size() - 1);
@@ -148,8 +148,8 @@ public class ColumnNames {
         }
     }
 
-    private static List names(SparkPlan plan) {
-        List found = new ArrayList();
+    private static List<String> names(SparkPlan plan) {
+        List<String> found = new ArrayList<String>();
         for (Attribute column : JavaConverters.asJavaIterable(plan.output())) {
             found.add(column.name());
         }

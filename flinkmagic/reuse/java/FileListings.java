@@ -35,7 +35,8 @@ public class FileListings {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     /** What was listed, by its digest, as long as anybody refers to it: the results of many jobs read the same files. */
-    private static final HashMap<String, WeakReference> LISTED = new HashMap<String, WeakReference>();
+    private static final HashMap<String, WeakReference<HashMap<String, String>>> LISTED =
+        new HashMap<String, WeakReference<HashMap<String, String>>>();
 
     private final IdentityHashMap<Object, Object[]> listings = new IdentityHashMap<Object, Object[]>();
     private final ArrayList<PartitioningAwareFileIndex> indexes = new ArrayList<PartitioningAwareFileIndex>();
@@ -78,26 +79,26 @@ public class FileListings {
     }
 
     /** What some indexes have listed, to be compared with what later ones have: by index a digest, and the files. */
-    public ArrayList states(String numbers) throws Exception {
-        ArrayList states = new ArrayList();
+    public ArrayList<Object[]> states(String numbers) throws Exception {
+        ArrayList<Object[]> states = new ArrayList<Object[]>();
         for (PartitioningAwareFileIndex index : indexesOf(numbers)) {
             states.add(new Object[] {of(index)[1], listed((String) of(index)[1], index)});
         }
         return states;
     }
 
-    private HashMap listed(String digest, PartitioningAwareFileIndex index) throws Exception {
+    private HashMap<String, String> listed(String digest, PartitioningAwareFileIndex index) throws Exception {
         synchronized (LISTED) {
             LISTED.values().removeIf(new Cleared());
-            WeakReference known = (WeakReference) LISTED.get(digest);
+            WeakReference<HashMap<String, String>> known = (WeakReference<HashMap<String, String>>) LISTED.get(digest);
             HashMap<String, String> files = known == null ? null : (HashMap<String, String>) known.get();
             if (files == null) {
                 files = new HashMap<String, String>();
-                HashMap stamps = (HashMap) of(index)[3];
+                HashMap<Path, String> stamps = (HashMap<Path, String>) of(index)[3];
                 for (FileStatus file : JavaConverters.asJavaIterable(index.allFiles())) {
                     files.put(file.getPath().toString(), line(file) + "|" + stamps.get(file.getPath()));
                 }
-                LISTED.put(digest, new WeakReference(files));
+                LISTED.put(digest, new WeakReference<HashMap<String, String>>(files));
             }
             return files;
         }
@@ -117,9 +118,9 @@ public class FileListings {
      *
      * @param earlier as `states` returned it, for indexes in the same places of an equal plan
      */
-    public Object added(String numbers, ArrayList earlier) throws Exception {
+    public Object added(String numbers, ArrayList<Object[]> earlier) throws Exception {
         IdentityHashMap<Object, Object[]> found = new IdentityHashMap<Object, Object[]>();
-        ArrayList now = states(numbers);
+        ArrayList<Object[]> now = states(numbers);
         ArrayList<PartitioningAwareFileIndex> listed = indexesOf(numbers);
         for (int i = 0; i < listed.size(); i++) {
             Object[] before = (Object[]) earlier.get(i);
@@ -147,18 +148,18 @@ public class FileListings {
     }
 
     /** How many files were added, by all that `added` returned. */
-    public int count(List<IdentityHashMap> found) {
+    public int count(List<IdentityHashMap<Object, Object[]>> found) {
         HashSet<String> all = new HashSet<String>();
-        for (IdentityHashMap added : found) {
-            for (Object each : added.values()) {
-                all.addAll((HashSet<String>) ((Object[]) each)[1]);
+        for (IdentityHashMap<Object, Object[]> added : found) {
+            for (Object[] each : added.values()) {
+                all.addAll((HashSet<String>) each[1]);
             }
         }
         return all.size();
     }
 
     /** By index the digest that was listed for it, as `states` returned it; an empty one where there were several. */
-    public IdentityHashMap digests(String numbers, ArrayList states) {
+    public IdentityHashMap<Object, String> digests(String numbers, ArrayList<Object[]> states) {
         IdentityHashMap<Object, String> found = new IdentityHashMap<Object, String>();
         ArrayList<PartitioningAwareFileIndex> listed = indexesOf(numbers);
         for (int i = 0; i < listed.size(); i++) {
@@ -173,7 +174,7 @@ public class FileListings {
      * What an index has listed: its roots, its files, and whether it leaves out some of what lies in the roots, as
      * pathGlobFilter asks for.
      */
-    public Map facts(int number) {
+    public Map<String, Object> facts(int number) {
         PartitioningAwareFileIndex index = (PartitioningAwareFileIndex) indexes.get(number);
         ArrayList<String> roots = new ArrayList<String>();
         boolean isFiltered = false;
@@ -204,21 +205,21 @@ public class FileListings {
      * by itself, in one call of the system; to list a folder takes Hadoop a tenth of a millisecond for each file in it.
      */
     private String changedSince(PartitioningAwareFileIndex index, Configuration conf) throws Exception {
-        HashMap<Path, Object> now = new HashMap<Path, Object>();
+        HashMap<Path, HashMap<String, String>> now = new HashMap<Path, HashMap<String, String>>();
         HashMap<Path, String> stamps = (HashMap<Path, String>) of(index)[3];
         for (FileStatus file : JavaConverters.asJavaIterable(index.allFiles())) {
             String stamp = (String) stamps.get(file.getPath());
             if (stamp.length() > 0) {
-                Map seen = seen(file.getPath());
+                Map<String, Object> seen = seen(file.getPath());
                 if (seen == null || !stamp.equals(stamp(seen)) || !isAsListed(file, seen)) {
                     return file.getPath().toString();
                 }
                 continue;
             }
             Path folder = file.getPath().getParent();
-            HashMap there = (HashMap) now.get(folder);
+            HashMap<String, String> there = (HashMap<String, String>) now.get(folder);
             if (there == null) {
-                there = new HashMap();
+                there = new HashMap<String, String>();
                 now.put(folder, there);
                 try {
                     FileStatus[] listed = folder.getFileSystem(conf).listStatus(folder);
@@ -279,8 +280,8 @@ public class FileListings {
         return JSON.writeValueAsString(found);
     }
 
-    private static ArrayList lines(PartitioningAwareFileIndex index) {
-        ArrayList lines = new ArrayList();
+    private static ArrayList<String> lines(PartitioningAwareFileIndex index) {
+        ArrayList<String> lines = new ArrayList<String>();
         for (FileStatus file : JavaConverters.asJavaIterable(index.allFiles())) {
             lines.add(line(file));
         }
@@ -293,19 +294,19 @@ public class FileListings {
             return "";
         }
         try {
-            Map seen = seen(path);
+            Map<String, Object> seen = seen(path);
             return seen == null ? "gone" : stamp(seen);
         } catch (UnsupportedOperationException other) {
             return "";
         }
     }
 
-    private static String stamp(Map seen) {
+    private static String stamp(Map<String, Object> seen) {
         return seen.get("ino") + " " + ((FileTime) seen.get("ctime")).to(TimeUnit.NANOSECONDS);
     }
 
     /** What the system says of a local file; null if there is none. */
-    private static Map seen(Path path) throws Exception {
+    private static Map<String, Object> seen(Path path) throws Exception {
         try {
             return Files.readAttributes(
                 new File(path.toUri().getPath()).toPath(), "unix:ino,ctime,size,lastModifiedTime", new LinkOption[0]);
@@ -315,7 +316,7 @@ public class FileListings {
     }
 
     /** Whether a local file has the length and the modification time that were listed; Hadoop counts milliseconds. */
-    private static boolean isAsListed(FileStatus file, Map seen) {
+    private static boolean isAsListed(FileStatus file, Map<String, Object> seen) {
         return ((Long) seen.get("size")).longValue() == file.getLen()
             && ((FileTime) seen.get("lastModifiedTime")).toMillis() == file.getModificationTime();
     }

@@ -90,10 +90,12 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
         inner.set(outer, this);
     }
 
+    @Override
     protected LoadingCache delegate() {
         return sparks;
     }
 
+    @Override
     public Object get(Object key) throws ExecutionException {
         String digest = digest((Product) key);
         Tuple2 found = digest == null ? null : find(digest);
@@ -261,7 +263,7 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
             classes.put(name, each);
         }
         Class made = new ByteArrayClassLoader(classes, base).loadClass(CLASS);
-        GeneratedClass code = (GeneratedClass) made.getConstructor(new Class[0]).newInstance(new Object[0]);
+        GeneratedClass code = (GeneratedClass) Reflect.make(made, new Object[0]);
         return new Tuple2(code, new ByteCodeStats(facts[0], facts[1], facts[2]));
     }
 
@@ -273,6 +275,7 @@ public class GeneratedCode extends ForwardingLoadingCache implements Runnable {
     }
 
     /** Write what was compiled, until the file is full. */
+    @Override
     public void run() {
         try {
             while (file.length() < MOST_BYTES) {

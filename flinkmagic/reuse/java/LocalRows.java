@@ -1,6 +1,5 @@
 package flinkmagic.reuse;
 
-import java.lang.reflect.Field;
 import java.security.MessageDigest;
 import java.util.Collections;
 import java.util.HashMap;
@@ -166,10 +165,8 @@ public class LocalRows {
             Digests.text("type", ((DataType) value).json(), out);
         } else if (value.getClass().getName().matches("org\\.apache\\.spark\\..*\\$\\$Lambda.*")) {
             Digests.text("function", value.getClass().getName(), out);
-            Field[] held = value.getClass().getDeclaredFields();
-            for (Field one : held) {
-                one.setAccessible(true);
-                if (!describeValue(one.get(value), out)) {
+            for (Object one : Reflect.held(value, value.getClass())) {
+                if (!describeValue(one, out)) {
                     return false;
                 }
             }

@@ -136,7 +136,8 @@ public class PlanKeys {
     private final IdentityHashMap<QueryPlan, PlanFact> open = new IdentityHashMap<QueryPlan, PlanFact>();
     private IdentityHashMap<QueryPlan, PlanFact> plans = whole;
     private ColumnNames columns = null;
-    private final IdentityHashMap places = new IdentityHashMap();
+    private final IdentityHashMap<QueryPlan, HashMap<Long, Integer>> places =
+        new IdentityHashMap<QueryPlan, HashMap<Long, Integer>>();
     private final FileListings listings = new FileListings();
     private final HashMap<String, PlanFact> functions = new HashMap<String, PlanFact>();
     private final LinkedHashMap<String, byte[]> unknown = new LinkedHashMap<String, byte[]>();
@@ -188,7 +189,7 @@ public class PlanKeys {
         plans = open;
         try {
             PlanFact fact = factOf(plan);
-            Map answer = answer(fact);
+            Map<String, Object> answer = answer(fact);
             answer.put("reads", fact.reads);
             return JSON.writeValueAsString(answer);
         } finally {
@@ -212,21 +213,21 @@ public class PlanKeys {
     }
 
     private String answer(PlanFact fact, Integer settings) throws Exception {
-        Map answer = answer(fact);
+        Map<String, Object> answer = answer(fact);
         answer.put("settings", settings);
         return JSON.writeValueAsString(answer);
     }
 
-    private Map answer(PlanFact fact) {
-        Map answer = new LinkedHashMap();
+    private Map<String, Object> answer(PlanFact fact) {
+        Map<String, Object> answer = new LinkedHashMap<String, Object>();
         answer.put(fact.reason == null ? "digest" : "reason", fact.reason == null ? fact.digest : fact.reason);
         // Writes that follow from one order are not to be mixed with those that follow from another one. What is read may
         // be: plain Spark may order rows anew for each action.
         answer.put("portable", Boolean.valueOf(fact.portable && (ofAnswer || !fact.byOrder)));
         answer.put("durable", Boolean.valueOf(fact.portable && fact.durable));
         answer.put("python", Boolean.valueOf(fact.runsPython));
-        answer.put("files", new ArrayList(fact.files));
-        answer.put("unknown", new ArrayList(unknown.keySet()));
+        answer.put("files", new ArrayList<Integer>(fact.files));
+        answer.put("unknown", new ArrayList<String>(unknown.keySet()));
         return answer;
     }
 
@@ -237,8 +238,8 @@ public class PlanKeys {
     public byte[] keyOfQuery(LogicalPlan query) throws Exception {
         rules(true, false);
         PlanFact fact = factOf(query);
-        Map answer = answer(fact);
-        ArrayList listed = new ArrayList();
+        Map<String, Object> answer = answer(fact);
+        ArrayList<Map<String, Object>> listed = new ArrayList<Map<String, Object>>();
         for (Integer number : fact.files) {
             listed.add(listings.facts(number.intValue()));
         }
@@ -498,7 +499,7 @@ public class PlanKeys {
             return true;
         }
         // Most are what their children are, which are looked at, too.
-        return expression.getClass().getMethod("deterministic").getDeclaringClass() == Expression.class;
+        return Reflect.method(expression.getClass(), "deterministic").getDeclaringClass() == Expression.class;
     }
 
     /** Whether an expression casts a text that means the time of the run: the optimizer evaluates it. */
@@ -657,7 +658,7 @@ public class PlanKeys {
         fact.merge(known);
         Digests.text("function", known.digest == null ? "" : known.digest, out);
         Digests.text("python", function.pythonVer(), out);
-        Digests.text("environment", new TreeMap(function.envVars()).toString(), out);
+        Digests.text("environment", new TreeMap<String, String>(function.envVars()).toString(), out);
         Digests.text("includes", function.pythonIncludes().toString(), out);
         for (Object broadcast : function.broadcastVars()) {
             if (!((Broadcast) broadcast).isValid()) {
@@ -775,7 +776,7 @@ public class PlanKeys {
     private String readingRdd(RDD rdd, StringBuilder kept, StringBuilder rows, PlanFact fact) throws Exception {
         boolean isLocal = true;
         IdentityHashMap<RDD, RDD> seen = new IdentityHashMap<RDD, RDD>();
-        ArrayList open = new ArrayList();
+        ArrayList<RDD> open = new ArrayList<RDD>();
         open.add(rdd);
         while (!open.isEmpty()) {
             RDD current = (RDD) open.remove(open.size() - 1);

@@ -1,7 +1,5 @@
 package flinkmagic.capturing.driver;
 
-import java.lang.reflect.Field;
-import java.lang.reflect.Modifier;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
@@ -193,18 +191,12 @@ public class PlanFunctions {
         }
     }
 
-    /** What the fields of an object hold that are no numbers, without those of a class that it extends, and of Java's. */
+    /** What the fields of an object hold, without those of a class that it extends, and of Java's. */
     private static ArrayList<Object> held(Object object, Class without) throws Exception {
         ArrayList<Object> found = new ArrayList<Object>();
         Class type = object.getClass();
         for (; type != without && !type.getName().startsWith("java."); type = type.getSuperclass()) {
-            Field[] fields = type.getDeclaredFields();
-            for (Field each : fields) {
-                if (!Modifier.isStatic(each.getModifiers()) && !each.getType().isPrimitive()) {
-                    each.setAccessible(true);
-                    found.add(each.get(object));
-                }
-            }
+            found.addAll(Reflect.held(object, type));
         }
         return found;
     }

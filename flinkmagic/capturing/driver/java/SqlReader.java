@@ -36,7 +36,7 @@ public class SqlReader {
     private static final String[] TARGETS = {"targetTable", "table"};
     private static final String[] NAMES = {"multipartIdentifier", "nameParts"};
 
-    private final List<Map> facts = new ArrayList<Map>();
+    private final List<Map<String, Object>> facts = new ArrayList<Map<String, Object>>();
     private final List<LogicalPlan> plans = new ArrayList<LogicalPlan>();
     private final Map<Object, Object> seen = new IdentityHashMap<Object, Object>();
 
@@ -51,7 +51,7 @@ public class SqlReader {
         return new Object[] {Reflect.deflated(found.facts), found.plans.toArray()};
     }
 
-    private void visit(Object part, int owner, boolean isTarget, Set common) throws Exception {
+    private void visit(Object part, int owner, boolean isTarget, Set<String> common) throws Exception {
         if (part instanceof LogicalPlan) {
             visitPlan((LogicalPlan) part, owner, isTarget, common);
         } else if (part instanceof PlanExpression) {
@@ -66,18 +66,18 @@ public class SqlReader {
         }
     }
 
-    private void visitAll(Iterator parts, int owner, Set common) throws Exception {
+    private void visitAll(Iterator parts, int owner, Set<String> common) throws Exception {
         while (parts.hasNext()) {
             visit(parts.next(), owner, false, common);
         }
     }
 
-    private void visitPlan(LogicalPlan plan, int owner, boolean isTarget, Set common) throws Exception {
+    private void visitPlan(LogicalPlan plan, int owner, boolean isTarget, Set<String> common) throws Exception {
         if (seen.put(plan, plan) != null) {
             return;
         }
         String kind = plan.getClass().getSimpleName().replace("$", "");
-        List name = nameOf(plan);
+        List<String> name = nameOf(plan);
         if (kind.equals("UnresolvedRelation") && name != null && name.size() == 1
             && common.contains(name.get(0).toString().toLowerCase(Locale.ROOT))) {
             return;
@@ -112,18 +112,18 @@ public class SqlReader {
     }
 
     /** A common table expression is known to those after it and to the query, but not to itself. */
-    private void visitWith(LogicalPlan plan, int owner, Set common) throws Exception {
-        Set known = new HashSet(common);
+    private void visitWith(LogicalPlan plan, int owner, Set<String> common) throws Exception {
+        Set<String> known = new HashSet<String>(common);
         for (Object each : JavaConverters.asJavaIterable((Iterable) Reflect.call(plan, "cteRelations"))) {
             Product relation = (Product) each;
             visit(relation.productElement(1), owner, false, known);
-            known = new HashSet(known);
+            known = new HashSet<String>(known);
             known.add(relation.productElement(0).toString().toLowerCase(Locale.ROOT));
         }
         visitAll(plan.children().iterator(), owner, known);
     }
 
-    private static List nameOf(LogicalPlan plan) throws Exception {
+    private static List<String> nameOf(LogicalPlan plan) throws Exception {
         Object parts = plan.getClass().getSimpleName().startsWith("Unresolved") ? callFirst(plan, NAMES) : null;
         if (!(parts instanceof Iterable)) {
             return null;
