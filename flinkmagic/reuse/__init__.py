@@ -6,4 +6,6 @@ graph's job reuses of earlier ones and leaves for later ones (`retention`); whic
 actions are run (`session.actions`). What is kept is in the session's store
 (`retained_results`), as rows (`job_rows`), as Spark's map outputs (`map_outputs`), in the targets of writes
 (`finished_writes`), and on disk for another process (`checkpoints`).
+
+Plans are not made here, but in `planning`; jobs are deployed by `deployment`.
 """
