@@ -22,10 +22,11 @@ from flinkmagic.graph.execution_state import ExecutionState
 
 @dataclass(frozen=True)
 class SlotRequested:
-    """A slot is wanted for the execution vertices of one task; `vertex` is the last of them."""
+    """A slot is wanted for the execution vertices of one task."""
 
     request_id: str
     vertex: int
+    """The last of them."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class StageFailure:
     task: str
     """The name of the task that fails, or of the vertex if no task does."""
     error: BaseException
-    """With which Spark's job ended."""
+    """The error with which Spark's job ended."""
     text: str = ""
     """What the task to blame said; empty if none did."""
     is_to_blame: bool = True
