@@ -1,4 +1,4 @@
-"""Finds free names."""
+"""Chooses names that are not taken yet."""
 
 from __future__ import annotations
 

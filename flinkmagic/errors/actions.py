@@ -1,4 +1,4 @@
-"""What is said of actions that go through the machine."""
+"""Errors and messages about actions, and other lines, that are run as jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports what is decided only when a stage is about to run, by the real sizes of its inputs, written by then.
+"""Reports how a stage was adapted to the actual sizes of its inputs, which are known just before it runs.
 
 `AdaptiveJoins.java` decides which joins hash a side, `CoalescedReads.java` how many partitions a task reads.
 """

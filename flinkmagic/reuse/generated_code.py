@@ -1,4 +1,4 @@
-"""Lessens what it costs to compile the code that Spark generates for queries.
+"""Speeds up the compilation of the code that Spark generates for queries.
 
 What Spark has compiled is kept, for other class loaders and for later kernels. A twentieth of the time of an ordinary
 notebook goes into compiling that code (seen: 210 times in one of 20 s on two cores, of 74 different texts). Spark keeps

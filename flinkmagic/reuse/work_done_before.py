@@ -1,4 +1,4 @@
-"""Tells what a job finds already done, by earlier jobs or by another process, and how long it took to do."""
+"""Describes the work of a job that earlier jobs or another process have done already, and how long that took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes SQL texts apart before they are analysed: Spark parses them, ``java/SqlReader.java`` lists the parts."""
+"""Splits SQL texts into parts before they are analysed: Spark parses them, ``java/SqlReader.java`` lists the parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells whose code a file has, by the folder that it lies in."""
+"""Lists the folders of Spark, flinkmagic, the standard library and packages: they tell whose code a file has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage board is told, and what it tells to do.
+"""Defines the events that a stage board is told, and the instructions that it gives.
 
 These are plain values, so that what a run was told can be told again (`BoardDrive.told`).
 
@@ -123,7 +123,7 @@ class SessionLost:
 
 @dataclass(frozen=True)
 class ResultTakenUp:
-    """The shuffle of a vertex exists already; it does not run, but lost parts of it are made again."""
+    """The shuffle of a vertex exists already: the vertex does not run, but lost outputs of it are made again."""
 
     index: int
     shuffle_id: int

@@ -40,7 +40,7 @@ RECORDED_S = 1.0
 
 @dataclass(frozen=True)
 class WorkProgress:
-    """How far a call is."""
+    """The progress of a call."""
 
     tasks: int
     """How many tasks the stages have that have begun."""
