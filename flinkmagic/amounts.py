@@ -1,4 +1,4 @@
-"""Counts, spans of time, amounts of data and long texts, as people write them: the same in pictures and messages."""
+"""Formats counts, durations, sizes and long texts for people, in the same way in pictures and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds names that are not taken yet, by numbering those that are."""
+"""Chooses names that are not taken yet."""
 
 from __future__ import annotations
 

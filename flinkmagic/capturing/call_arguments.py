@@ -1,4 +1,4 @@
-"""Finds what is asked for among the arguments of a call, given by place or by name, alone or in lists."""
+"""Finds arguments of a call, which may be given by position or by name, alone or in lists."""
 
 from __future__ import annotations
 

@@ -38,8 +38,6 @@ class capture:  # noqa: N801 - reads as the statement that it is used in
     ----------
     spark : SparkSession
         A classic session.
-    name : str, optional
-        The program's name.
     location : CellSource, optional
         The cell that the code is. By default lines are numbered by their files.
     namespace : mapping, optional

@@ -1,4 +1,4 @@
-"""Lets whoever began a capture answer its questions and hear of its events."""
+"""Defines the listeners of a capture, which answer its questions and are notified of its events."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ReadCall:
 
 
 class CaptureListener:
-    """Answers a capture's questions and hears of its events, on the thread of the line that runs.
+    """Answers a capture's questions and is notified of its events, on the thread of the line that runs.
 
     By default the methods note nothing, and actions and reads run as in a plain cell.
     """

@@ -1,4 +1,4 @@
-"""Splits a DataFrame into several outputs, and computes it once for all of them: `split` and `side_output`.
+"""Splits one DataFrame into several, whose rows are computed only once: `split` and `side_output`.
 
 In a captured cell whose writes are deferred the parent becomes a boundary of the job (`planning.boundaries`). Where
 lines run immediately, there is no job that would span them: the parent is persisted (`hooks.split_hooks`).
@@ -38,8 +38,6 @@ def split(df: DataFrame, conditions: Mapping[str, Column | str]) -> Split:
 
     Parameters
     ----------
-    df : DataFrame
-        What is split.
     conditions : mapping of str to Column or str
         By name, which rows have it: a boolean column or an expression in SQL. A condition that depends on chance
         (``F.rand() < 0.1``) is decided once for each row.

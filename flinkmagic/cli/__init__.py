@@ -1,6 +1,7 @@
 """Runs the console script `flinkmagic`: a module for each command.
 
-Commands work on files; what needs a notebook or its session is a magic. What they print is made in `display`.
+Commands work on files; what needs a notebook or its session is a magic. Graphs, pictures and reports are not made here,
+but in `graph`, `display`, `simulation` and `history`; only the scheduler's trace is (`scheduling_trace`).
 """
 
 from __future__ import annotations

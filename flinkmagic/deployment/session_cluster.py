@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SparkResourceManager:
-    """Knows what the jobs of a session require, and what it has (a `ResourceManagerGateway`); on any thread.
+    """Records how many slots each job of a session requires (a `ResourceManagerGateway`); callable from any thread.
 
     It is not Flink's `ResourceManager` because Spark hands out slots itself: executors register with Spark, and Spark's
     own scheduler decides which task of which job goes to which core. So no executor is asked to offer a slot, and no

@@ -1,4 +1,4 @@
-"""Where boxes and arrows go: asked of the layout engine.
+"""Asks the layout engine for the positions of boxes and arrows.
 
 None of the user's text reaches it: it gets sizes and numbered names, and answers with positions. Its answer is kept, so
 that painting the same graph again needs no layout.

@@ -204,20 +204,18 @@ class ErrorView:
 
 @dataclass(frozen=True)
 class JobSnapshot:
-    """A job's progress at one moment.
-
-    `states` holds, by job vertex id, one byte for each subtask (see `STATE_NAMES`). `tasks` may be all attempts or
-    only those that changed since the snapshot before: a reader merges them by vertex, subtask and attempt.
-    """
+    """A job's progress at one moment."""
 
     name: str
     status: str = "INITIALIZING"
     elapsed_ms: float | None = None
     states: Mapping[str, bytes] = field(default_factory=dict)
+    """By job vertex id, one byte for each subtask (see `STATE_NAMES`)."""
     slots_used: int | None = None
     slots_total: int | None = None
     started_at_ms: float | None = None
     tasks: Sequence[TaskView] = ()
+    """All attempts, or those that changed since the snapshot before: a reader merges by vertex, subtask and attempt."""
     errors: Sequence[ErrorView] = ()
     note: str = ""
     reused: frozenset[str] = frozenset()

@@ -37,13 +37,6 @@ class JobView(PlacedWidget):
         shown in the view. They should return soon: until they do, the kernel learns of no other click.
     on_touch : callable, optional
         Called without arguments every few seconds while the view is used: pointed at, typed or scrolled in.
-
-    Attributes
-    ----------
-    tab : str
-        The open tab: ``stream``, ``job``, ``execution``, ``regions``, ``timeline`` or ``findings``.
-    selected : str
-        Id of the selected job vertex, or the empty string.
     """
 
     _esm = static(
@@ -52,7 +45,9 @@ class JobView(PlacedWidget):
     _css = static("view.css")
 
     tab = traitlets.Enum([*KIND_TITLES], "job").tag(sync=True)
+    """The open tab: ``stream``, ``job``, ``execution``, ``regions``, ``timeline`` or ``findings``."""
     selected = traitlets.Unicode("").tag(sync=True)
+    """Id of the selected job vertex, or the empty string."""
 
     _about = traitlets.Dict().tag(sync=True)
     _frame = traitlets.Dict().tag(sync=True)

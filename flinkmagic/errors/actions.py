@@ -1,4 +1,4 @@
-"""Errors and messages about the actions of a session."""
+"""Errors and messages about actions, and other lines, that are run as jobs."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class SparkConnectSessionError(UserError):
 
 
 class ListenerRequiredError(UserError):
-    """A capture in a mode whose lines get what they need, without what gives it to them."""
+    """A capture in a mode that deploys what its lines need, without the listener that deploys it."""
 
     mode: str
     listener: str

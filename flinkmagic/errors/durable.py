@@ -1,4 +1,4 @@
-"""Errors and messages about results that outlive their process."""
+"""Errors and messages about results that are stored for later processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a graph that some of its vertices need.
+"""Finds the part of a graph that some of its vertices need.
 
 Flink runs a JobGraph as a whole. Here a run may be asked for some of the sinks: it runs this part, whose vertices keep
 their ids, so that pictures of the whole show it and results of other runs are found.

@@ -20,6 +20,7 @@ class StreamExchangeMode(Enum):
     BATCH = "BATCH"
     HYBRID_FULL = "HYBRID_FULL"
     HYBRID_SELECTIVE = "HYBRID_SELECTIVE"
+    """No plan of Spark's has these two. They are kept because Flink has them, and a topology may name them."""
 
 
 class BatchShuffleMode(Enum):
@@ -29,6 +30,7 @@ class BatchShuffleMode(Enum):
     ALL_EXCHANGES_BLOCKING = "ALL_EXCHANGES_BLOCKING"
     ALL_EXCHANGES_HYBRID_FULL = "ALL_EXCHANGES_HYBRID_FULL"
     ALL_EXCHANGES_HYBRID_SELECTIVE = "ALL_EXCHANGES_HYBRID_SELECTIVE"
+    """No plan of Spark's has the hybrid modes: only a topology's ``batch_shuffle_mode`` names them."""
 
 
 class GlobalStreamExchangeMode(Enum):
@@ -38,6 +40,7 @@ class GlobalStreamExchangeMode(Enum):
     ALL_EDGES_PIPELINED = "ALL_EDGES_PIPELINED"
     ALL_EDGES_HYBRID_FULL = "ALL_EDGES_HYBRID_FULL"
     ALL_EDGES_HYBRID_SELECTIVE = "ALL_EDGES_HYBRID_SELECTIVE"
+    """No plan of Spark's has the hybrid modes: only a topology's ``batch_shuffle_mode`` makes them."""
 
 
 GLOBAL_MODE_OF_SHUFFLE_MODE = {

@@ -12,36 +12,28 @@ DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 1 << 7
 
 
 class ExecutionJobVertex:
-    """All subtasks of a JobVertex. Mirrors ``ExecutionJobVertex``.
-
-    Attributes
-    ----------
-    index : int
-        Among the job vertices in topological order.
-    first : int
-        Subtask i is the execution vertex ``first + i``.
-    parallelism, max_parallelism : int
-        As decided: -1 is 1, and a max parallelism that was not given is derived from the parallelism.
-    produced_results : list of IntermediateResult
-        In the order of the data sets.
-    inputs : list of Connection
-        In the order of the job edges.
-    """
+    """All subtasks of a JobVertex. Mirrors ``ExecutionJobVertex``."""
 
     __slots__ = ("first", "index", "inputs", "job_vertex", "max_parallelism", "parallelism", "produced_results")
 
     def __init__(self, job_vertex: JobVertex, index: int, first: int, upper_bound: int) -> None:
         self.job_vertex = job_vertex
         self.index = index
+        """Among the job vertices in topological order."""
         self.first = first
+        """Subtask i is the execution vertex ``first + i``."""
         self.parallelism = 1 if job_vertex.parallelism == PARALLELISM_DEFAULT else job_vertex.parallelism
+        """As decided: -1 is 1."""
         self.max_parallelism = job_vertex.max_parallelism
+        """As decided: derived from the parallelism if none was given."""
         if self.max_parallelism < 1:
             self.max_parallelism = default_max_parallelism(self.parallelism, upper_bound)
         if self.parallelism > self.max_parallelism:
             raise ParallelismAboveMaxError(job_vertex.name, self.parallelism, self.max_parallelism)
         self.produced_results: list[IntermediateResult] = []
+        """In the order of the data sets."""
         self.inputs: list[Connection] = []
+        """In the order of the job edges."""
 
     @property
     def id(self) -> str:

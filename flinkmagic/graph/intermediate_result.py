@@ -21,17 +21,7 @@ Bounds = npt.NDArray[np.int64]
 
 
 class IntermediateResult:
-    """A result of an ExecutionJobVertex: one partition for each subtask. Mirrors ``IntermediateResult``.
-
-    Attributes
-    ----------
-    index : int
-        Among the results of the graph.
-    first_partition, n_partitions : int
-        Its partitions have the global indices ``[first_partition, first_partition + n_partitions)``.
-    consumers : list of Connection
-        The edges that read it.
-    """
+    """A result of an ExecutionJobVertex: one partition for each subtask. Mirrors ``IntermediateResult``."""
 
     __slots__ = ("consumers", "dataset", "first_partition", "index", "n_partitions", "producer")
 
@@ -41,9 +31,12 @@ class IntermediateResult:
         self.dataset = dataset
         self.producer = producer
         self.index = index
+        """Among the results of the graph."""
         self.first_partition = first_partition
+        """Its partitions have the global indices ``[first_partition, first_partition + n_partitions)``."""
         self.n_partitions = producer.parallelism
         self.consumers: list[Connection] = []
+        """The edges that read it."""
 
     @property
     def id(self) -> str:
@@ -71,11 +64,6 @@ class Connection:
     """A JobEdge between subtasks. Mirrors what ``EdgeManagerBuildUtil`` makes of one.
 
     Subtasks and partitions are relative to their vertex and result.
-
-    Attributes
-    ----------
-    first_group, n_groups : int
-        Its groups have the global indices ``[first_group, first_group + n_groups)``.
     """
 
     __slots__ = ("consumer", "first_group", "job_edge", "n_consumers", "n_groups", "n_partitions", "result")
@@ -87,6 +75,7 @@ class Connection:
         self.result = result
         self.consumer = consumer
         self.first_group = first_group
+        """Its groups have the global indices ``[first_group, first_group + n_groups)``."""
         self.n_partitions = result.n_partitions
         self.n_consumers = consumer.parallelism
         self.n_groups = 1 if self.is_all_to_all else min(self.n_partitions, self.n_consumers)

@@ -37,30 +37,19 @@ class CoLocationGroup(_VertexGroup):
 
 @dataclass(eq=False, slots=True)
 class JobVertex:
-    """A chain of operators that runs as one task. Mirrors ``JobVertex``.
-
-    Attributes
-    ----------
-    id : str
-        32 hexadecimal digits, the id of the operator at which the task starts.
-    head : StreamNode
-        The operator at which the task starts.
-    operators : tuple of StreamNode
-        The chain in the order of ``JobVertex.getOperatorIDs``: last operator first, then upstream; chained inputs last.
-    configs : dict of int to StreamConfig
-        By node id; Flink's vertex configuration and its chained configs.
-    operator_ids : tuple of str
-        In the order of ``operators``, 32 hexadecimal digits each.
-    invokable : Invokable
-        The kind of task.
-    """
+    """A chain of operators that runs as one task. Mirrors ``JobVertex``."""
 
     id: str
+    """32 hexadecimal digits, the id of the operator at which the task starts."""
     name: str
     head: StreamNode
+    """The operator at which the task starts."""
     operators: tuple[StreamNode, ...]
+    """In the order of ``JobVertex.getOperatorIDs``: last operator first, then upstream; chained inputs last."""
     operator_ids: tuple[str, ...]
+    """In the order of ``operators``, 32 hexadecimal digits each."""
     configs: dict[int, StreamConfig]
+    """By node id; Flink's vertex configuration and its chained configs."""
     parallelism: int = field(init=False)
     max_parallelism: int = field(init=False)
     invokable: Invokable = field(init=False)
@@ -165,24 +154,18 @@ class JobEdge:
 
 
 class JobGraph:
-    """The vertices of a job. Mirrors ``JobGraph``.
-
-    Attributes
-    ----------
-    job_id : str
-        32 hexadecimal digits, random unless given.
-    vertices : dict of str to JobVertex
-        By id, in the order in which they were made: consumers first.
-    """
+    """The vertices of a job. Mirrors ``JobGraph``."""
 
     def __init__(
         self, name: str, job_type: RuntimeExecutionMode, config: ExecutionConfig, job_id: str | None = None
     ) -> None:
         self.name = name
         self.job_id = job_id or uuid.uuid4().hex
+        """32 hexadecimal digits, random unless given."""
         self.job_type = job_type
         self.config = config
         self.vertices: dict[str, JobVertex] = {}
+        """By id, in the order in which they were made: consumers first."""
         self.slot_sharing_groups: tuple[SlotSharingGroup, ...] = ()
         self.co_location_groups: tuple[CoLocationGroup, ...] = ()
         self._topological: list[JobVertex] | None = None

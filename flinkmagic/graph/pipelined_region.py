@@ -41,19 +41,13 @@ def logical_pipelined_regions(job_graph: JobGraph) -> dict[str, int]:
 
 
 class PipelinedRegions:
-    """Which region each execution vertex is in. Mirrors ``DefaultSchedulingPipelinedRegion``s, as columns.
-
-    Attributes
-    ----------
-    region_of : array of int32
-        By execution vertex; regions are numbered by their first vertex.
-    count : int
-        How many regions there are.
-    """
+    """Which region each execution vertex is in. Mirrors ``DefaultSchedulingPipelinedRegion``s, as columns."""
 
     def __init__(self, region_of: npt.NDArray[np.int32], count: int) -> None:
         self.region_of = region_of
+        """By execution vertex; regions are numbered by their first vertex."""
         self.count = count
+        """How many regions there are."""
         self._order: IntArray | None = None
         self._starts: IntArray | None = None
 

@@ -105,31 +105,26 @@ class VirtualNode:
 
 @dataclass(eq=False, repr=False)
 class StreamGraph:
-    """Operators and the connections between them. Mirrors ``StreamGraph``.
-
-    Attributes
-    ----------
-    nodes : dict of int to StreamNode
-        By id, in order of registration.
-    source_ids, sink_ids : list of int
-        As registered; heads of iterations are sources, tails are sinks.
-    iterations : list of tuple of StreamNode
-        Head and tail of each iteration.
-    has_split : bool
-        Whether streams are split and selected. Flink 1.11 was the last to support it; where it differs from 1.20, such
-        programs follow 1.11: BATCH exchanges are kept in STREAMING, equal results are not shared, and chains are made
-        from the sources in another order.
-    """
+    """Operators and the connections between them. Mirrors ``StreamGraph``."""
 
     name: str
     job_type: RuntimeExecutionMode
     config: ExecutionConfig
     global_exchange_mode: GlobalStreamExchangeMode
     has_split: bool
+    """Whether streams are split and selected.
+
+    Flink 1.11 was the last to support it; where it differs from 1.20, such programs follow 1.11: BATCH exchanges are
+    kept in STREAMING, equal results are not shared, and chains are made from the sources in another order.
+    """
     nodes: dict[int, StreamNode] = field(default_factory=dict)
+    """By id, in order of registration."""
     source_ids: list[int] = field(default_factory=list)
+    """As registered; heads of iterations are sources."""
     sink_ids: list[int] = field(default_factory=list)
+    """As registered; tails of iterations are sinks."""
     iterations: list[tuple[StreamNode, StreamNode]] = field(default_factory=list)
+    """Head and tail of each iteration."""
     _virtual: dict[int, VirtualNode] = field(default_factory=dict)
     _tags: dict[tuple[int, str], OutputTag] = field(default_factory=dict)
 

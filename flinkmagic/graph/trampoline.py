@@ -1,4 +1,4 @@
-"""Functions that call each other deeper than Python's stack: plans and graphs may be chains of many thousands."""
+"""Runs functions that call each other deeper than Python's stack: plans and graphs may be chains of many thousands."""
 
 from __future__ import annotations
 

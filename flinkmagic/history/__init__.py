@@ -1,4 +1,5 @@
 """Reads what applications have left in their event logs: jobs with graphs, findings and critical paths.
 
-It works on files alone and needs no session. Runs of this session are in `session`; `display` draws both.
+No Spark is needed here. The rules of findings are in `session.findings`, pictures are drawn in `display`, and jobs of
+this process are in `session`.
 """

@@ -1,4 +1,4 @@
-"""What Spark has run for a call of the user's by itself, as a job: it is read as a log tells it."""
+"""Presents the Spark jobs that a call of the user's ran by itself as one job, as if read from an event log."""
 
 from __future__ import annotations
 

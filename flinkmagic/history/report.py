@@ -31,8 +31,6 @@ class History:
 
     Parameters
     ----------
-    app : Application
-        What its log tells.
     shown : int
         For so many jobs, the longest ones, graphs, critical path and findings are shown.
     """

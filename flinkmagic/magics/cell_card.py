@@ -1,4 +1,4 @@
-"""Shows the card under a cell of the session mode: how its actions and writes go, and how long they took.
+"""Shows the card below a cell of the session mode: its actions and writes, while they run and afterwards.
 
 What a line says is `display.card.CardLine`'s, and what fills it in while it runs is in `live_lines`.
 A card is shown when something has happened, on the thread on which it has; but not twice within `UPDATE_S`, and not for

@@ -1,4 +1,4 @@
-"""Shows a job while it runs, in a live view or a progress line, and what remains of it."""
+"""Shows a job while it runs, in a live view or a progress line, and its final states afterwards."""
 
 from __future__ import annotations
 

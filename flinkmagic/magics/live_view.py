@@ -83,9 +83,9 @@ def final_bundle(graph: CompiledGraph, job: Job | None) -> Mapping[str, Any]:
 
 
 class CloseLook:
-    """Looks at a job: closely once it is over, and from time to time while somebody reads what that finds.
+    """Takes snapshots of a job: in detail once it is over, and from time to time while somebody reads the details.
 
-    Neither the job nor who waits for it feels it.
+    The detailed snapshots of a running job take at most a small part of its time (`LOOK_SHARE`).
     """
 
     def __init__(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Holds the newest of what is shown, and lets go of the rest."""
+"""Keeps references to the newest things that are shown, and drops the older ones."""
 
 from __future__ import annotations
 

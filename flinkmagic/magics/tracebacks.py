@@ -1,4 +1,4 @@
-"""Shows interrupts and errors as those of any cell: the user's own lines, and none of ours or of what we wait in."""
+"""Shows interrupts and errors as in any cell: with the user's own lines, without our lines or those that we wait in."""
 
 from __future__ import annotations
 

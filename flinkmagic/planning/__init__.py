@@ -5,6 +5,9 @@ plan is read in one call (`plan_reader`), the number of partitions of every oper
 structure (`partitions`), every operator is assigned the user's call that asked for it (`provenance`), and stage by
 stage they become Transformations (`translation`) with handles to run them by (`stage_handles`, made by
 `stage_handle_factory`).
+
+No Spark job is started here: `deployment` runs the handles. Which results are kept for later jobs is decided in
+`reuse`.
 """
 
 from flinkmagic.planning.planner import PlannedJob, plan

@@ -1,4 +1,4 @@
-"""Reports what is decided just before a stage runs, by the real sizes of the inputs that were written for it.
+"""Reports how a stage was adapted to the actual sizes of its inputs, which are known just before it runs.
 
 `AdaptiveJoins.java` decides which joins hash a side, `CoalescedReads.java` how many partitions a task reads.
 """

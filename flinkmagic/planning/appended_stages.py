@@ -1,4 +1,4 @@
-"""Adds the rows of new files to results of earlier jobs, stage by stage (``AppendedRows.java``)."""
+"""Makes a stage compute only the rows of added files, if earlier jobs have made the others (``AppendedRows.java``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AppendedStage:
-    """A stage of a planned job, whose result may grow.
+    """A stage whose result can consist of rows of earlier jobs and of rows of added files.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class AppendedStage:
 
 
 class AppendedShuffle(AppendedStage):
-    """A stage that writes a shuffle."""
+    """A stage that writes a shuffle, which gets the former rows from the exchanges that have written them."""
 
     def decide(self) -> str:
         why = super().decide()
@@ -83,7 +83,7 @@ class AppendedShuffle(AppendedStage):
 
 
 class AppendedRelation(AppendedStage):
-    """A stage whose rows are kept in an ``InMemoryRelation``."""
+    """A stage whose rows are kept in an ``InMemoryRelation``, together with the former ones."""
 
     def follow(self, former: JavaObject) -> None:
         """Let the rows of another ``CachedRDDBuilder`` be kept again, before what is added."""

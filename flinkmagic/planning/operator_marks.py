@@ -157,7 +157,7 @@ def _name(tops: Sequence[Transformation], mark: OperatorOptions, uids: dict[str,
 
 
 class _Chains:
-    """The chains that marks break (rule 3)."""
+    """Breaks the chains of a stage where ``head`` or ``never`` asks for it (rule 3)."""
 
     def __init__(self) -> None:
         self._asked: dict[int, OperatorOptions] = {}

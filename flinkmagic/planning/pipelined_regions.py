@@ -113,7 +113,7 @@ def _pipeline(job: _SparkJob, translator: Translator, handles: StageHandleFactor
 
 
 class _Blocked:
-    """Why the shuffles of a job must be blocking (rule 2)."""
+    """Finds what makes all shuffles of a Spark job blocking (rule 2)."""
 
     def __init__(
         self, translator: Translator, handles: StageHandleFactory, counts: PartitionCounts, reads: Mapping[int, int]

@@ -1,4 +1,4 @@
-"""Describes the physical operators of a SQL text in a few words each, with the tables that they read.
+"""Describes in a few words what a physical operator of a SQL text does, and which tables it reads.
 
 A text is one call of the user's for all of its operators: its first words would give all of them the same name.
 """

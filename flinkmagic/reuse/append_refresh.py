@@ -69,8 +69,6 @@ class AppendRefresh:
 
     Parameters
     ----------
-    graph : str
-        The job's graph.
     of_session : bool
         Whether it may use what other graphs have left for the session.
     """

@@ -1,4 +1,4 @@
-"""Keeps the classes that Spark compiles of the code that it generates, so that none is compiled twice.
+"""Speeds up the compilation of the code that Spark generates for queries.
 
 What Spark has compiled is kept, for other class loaders and for later kernels. A twentieth of the time of an ordinary
 notebook goes into compiling that code (seen: 210 times in one of 20 s on two cores, of 74 different texts). Spark keeps

@@ -1,4 +1,4 @@
-"""The results that a job finds, of earlier jobs or of another process, and how long it took to make them."""
+"""Describes the work of a job that earlier jobs or another process have done already, and how long that took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells deployments and restarts that a later decision exists (Flink's `ExecutionVertexVersioner`)."""
+"""Detects deployments and restarts that a later decision has replaced (Flink's `ExecutionVertexVersioner`)."""
 
 from __future__ import annotations
 

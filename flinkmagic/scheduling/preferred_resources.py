@@ -1,4 +1,4 @@
-"""Says where a slot should preferably be (Flink's `DefaultPreferredLocationsRetriever`)."""
+"""Chooses the executors that are preferred for a slot (Flink's `DefaultPreferredLocationsRetriever`)."""
 
 from __future__ import annotations
 

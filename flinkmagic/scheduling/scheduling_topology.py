@@ -30,21 +30,7 @@ Edge = tuple[int, list[int] | None]
 
 
 class SchedulingTopology:
-    """Vertices, partitions, groups and regions of one execution graph.
-
-    Attributes
-    ----------
-    job_vertex_of, region_of : list of int
-        By vertex.
-    producer_of, result_of : list of int
-        By partition: the vertex that makes it, the index of the result that it belongs to.
-    partition_start, partition_end, consumer_start, consumer_end : list of int
-        By group: its range of partitions, and its range of consumer vertices.
-    result_of_group : list of int
-        By group.
-    inputs_of, outputs_of : list of list of Edge
-        By job vertex: the edges that it reads, in the order of its inputs; the edges that read it.
-    """
+    """Vertices, partitions, groups and regions of one execution graph."""
 
     def __init__(self, graph: AccessExecutionGraph) -> None:
         self.results: tuple[IntermediateResult, ...] = graph.results
@@ -56,6 +42,7 @@ class SchedulingTopology:
         self.parallelisms = [job_vertex.parallelism for job_vertex in graph.job_vertices]
         self.first_vertex = [job_vertex.first for job_vertex in graph.job_vertices]
         self.job_vertex_of: list[int] = np.repeat(np.arange(len(self.parallelisms)), self.parallelisms).tolist()
+        """By vertex, the index of its job vertex."""
         self._results_of = [job_vertex.produced_results for job_vertex in graph.job_vertices]
         self._result_by_id = {result.id: result for result in self.results}
         self._init_partitions()
@@ -64,19 +51,28 @@ class SchedulingTopology:
 
     def _init_partitions(self) -> None:
         self.producer_of: list[int] = []
+        """By partition, the vertex that makes it."""
         self.result_of: list[int] = []
+        """By partition, the index of the result that it belongs to."""
         for result in self.results:
             self.producer_of += range(result.producer.first, result.producer.first + result.n_partitions)
             self.result_of += [result.index] * result.n_partitions
 
     def _init_groups(self) -> None:
         self.partition_start: list[int] = []
+        """By group, the start of its range of partitions."""
         self.partition_end: list[int] = []
+        """By group, the end of its range of partitions, exclusive."""
         self.consumer_start: list[int] = []
+        """By group, the start of its range of consumer vertices."""
         self.consumer_end: list[int] = []
+        """By group, the end of its range of consumer vertices, exclusive."""
         self.result_of_group: list[int] = []
+        """By group, the index of the result that its partitions belong to."""
         self.inputs_of: list[list[Edge]] = [[] for _ in self.parallelisms]
+        """By job vertex, the edges that it reads, in the order of its inputs."""
         self.outputs_of: list[list[Edge]] = [[] for _ in self.parallelisms]
+        """By job vertex, the edges that read it."""
         for connection in self.connections:
             result, consumer = connection.result, connection.consumer
             partitions, consumers = connection.partition_bounds, connection.consumer_bounds
@@ -97,6 +93,7 @@ class SchedulingTopology:
 
     def _init_regions(self, graph: AccessExecutionGraph) -> None:
         self.region_of: list[int] = graph.pipelined_regions.region_of.tolist()
+        """By vertex, the number of its region."""
         vertices, starts = graph.pipelined_regions.by_region()
         self._region_vertices: list[int] = vertices.tolist()
         self._region_starts: list[int] = starts.tolist()

@@ -1,6 +1,7 @@
 """Compiles graphs and runs their jobs: the Python API beneath the magics.
 
-Its parts are imported on first use, so that loading the extension costs next to nothing.
+Its parts are imported on first use, so that loading the extension costs next to nothing. What a notebook shows is not
+decided here, but in `magics`; stages run in `deployment`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says which names a graph can have, and which words the magics and the files of graphs keep for themselves."""
+"""Checks the names of graphs, and lists the words and file suffixes that the magics reserve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells of a run's tasks, how large the shuffles of its stages are, and what ran differently from the plan."""
+"""Reports on a run: its tasks, the sizes of its stages' shuffles, and what ran differently from the plan."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _ENDS = (_S.FINISHED, _S.CANCELED, _S.FAILED)
 
 @dataclass(frozen=True)
 class TaskSpan:
-    """One attempt, from its deployment to its end; `end_ms` is None while it runs."""
+    """One attempt, from its deployment to its end."""
 
     vertex: int
     job_vertex: int
@@ -30,6 +30,7 @@ class TaskSpan:
     start_ms: float
     running_ms: float | None
     end_ms: float | None
+    """None while it runs."""
     state: str
     error: str | None = None
 

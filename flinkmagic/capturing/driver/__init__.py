@@ -1,4 +1,5 @@
 """Asks the driver what a capture has to know; Java answers each question in one call.
 
-The questions are about logical plans and SQL texts. Those about physical plans are in `planning`.
+The Java classes of capturing are in `driver/java`. What the answers mean for pending writes is decided in `sql` and
+`writes`. Physical plans are read in `planning.plan_reader`.
 """

@@ -1,4 +1,4 @@
-"""Lists the parts of SQL texts before they are analysed: Spark parses them, ``java/SqlReader.java`` lists."""
+"""Splits SQL texts into parts before they are analysed: Spark parses them, ``java/SqlReader.java`` lists the parts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Hooks that notice a cell's calls, and run before and after each.
 
-`hook_table` lists which calls are noticed, `patches` puts the hooks in place, and `current_capture` finds the capture
-that a call belongs to. What a noticed call means for writes that are pending is decided in `capturing.writes`.
+A module holds the hooks of one concern; `hook_table` lists the methods, and `patches` replaces them during a capture.
+Hooks do not decide whether a line may run now: `writes.captured_session` does. SQL is judged in `sql`.
 """

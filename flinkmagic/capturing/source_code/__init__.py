@@ -1,4 +1,5 @@
 """Reads the user's source: where a call is, how it is written, and which handler waits for it to raise.
 
-It reads the lines of cells. The code of functions that Spark ships is read in `functions`.
+Nothing here knows Spark's plans: `planning.provenance` finds the operators of a call. The names that a cell reads and
+binds are found in `session.staleness.cell_names`.
 """

@@ -1,4 +1,4 @@
-"""Tells the user's code from that of libraries, by the folder of its file."""
+"""Lists the folders of Spark, flinkmagic, the standard library and packages: they tell whose code a file has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """Judges SQL statements, catalog and cache calls: what they read and change, and the writes among them.
 
-SQL texts are parsed in the driver (`capturing.driver`); the writes are deferred in `capturing.writes`.
+Spark parses the statements (`driver.sql_reader`). How a write is deferred, and which pending writes a line needs, is
+decided in `writes`, not here.
 """

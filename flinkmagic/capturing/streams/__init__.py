@@ -1,4 +1,5 @@
 """Defers the start of streaming queries.
 
-They are planned in `planning.streaming`, and run in `deployment.streaming`.
+The user gets a query that has yet to start (`deferred_query`). It is not planned or run here: its plan is made in
+`planning.streaming`, and it runs in `deployment.streaming`.
 """

@@ -32,8 +32,6 @@ class PendingStreams:
 
     Parameters
     ----------
-    name : str, optional
-        The program's name, for messages.
     defers : bool
         Whether starts come here at all.
     begin : callable, optional

@@ -1,4 +1,4 @@
-"""Finds what of the files that a DataFrame has listed is really read, and what of that has changed since.
+"""Finds which of the files that a DataFrame has listed are really read, and which of those have changed since.
 
 A DataFrame over files holds their list from when it was made. Over a partitioned folder it has listed all of it; a
 query that filters by a partition column reads some. Spark lets such a query overwrite the other partitions, and so do

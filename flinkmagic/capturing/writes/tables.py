@@ -1,4 +1,4 @@
-"""Finds what tables, views and databases are by name, and where they lie. Nothing is analysed here.
+"""Finds tables, views and databases by name, and where they are stored. Nothing is analysed here.
 
 Analysis would list a table's files, and Spark remembers that list for the whole session.
 """

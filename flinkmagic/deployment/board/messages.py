@@ -1,4 +1,4 @@
-"""What a stage board is told, and what it tells to do.
+"""Defines the events that a stage board is told, and the instructions that it gives.
 
 These are plain values, so that what a run was told can be told again (`BoardDrive.told`).
 
@@ -22,10 +22,11 @@ from flinkmagic.graph.execution_state import ExecutionState
 
 @dataclass(frozen=True)
 class SlotRequested:
-    """A slot is wanted for the execution vertices of one task; `vertex` is the last of them."""
+    """A slot is wanted for the execution vertices of one task."""
 
     request_id: str
     vertex: int
+    """The last of them."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class SessionLost:
 
 @dataclass(frozen=True)
 class ResultTakenUp:
-    """The shuffle of a vertex exists already; it does not run, but lost parts of it are made again."""
+    """The shuffle of a vertex exists already: the vertex does not run, but lost outputs of it are made again."""
 
     index: int
     shuffle_id: int
@@ -139,7 +140,7 @@ class StageFailure:
     task: str
     """The name of the task that fails, or of the vertex if no task does."""
     error: BaseException
-    """With which Spark's job ended."""
+    """The error with which Spark's job ended."""
     text: str = ""
     """What the task to blame said; empty if none did."""
     is_to_blame: bool = True

@@ -1,4 +1,4 @@
-"""What follows from news: for each event the instructions, in the order in which they are to be carried out.
+"""The rules of a stage board: for each event the instructions, in the order in which they are to be carried out.
 
 The order is part of the rules: executions that run within a task are told of before the vertex itself, and when a stage
 has failed, its requests are settled before its executions, as the end of an execution may cause new requests.

@@ -1,4 +1,4 @@
-"""Which job vertices run within one Spark stage.
+"""Finds which job vertices run within one Spark stage.
 
 A job vertex is one Spark stage, unless the user broke an operator chain (`flinkmagic.with_options`). Then pipelined
 edges join, subtask by subtask, the vertices into which a stage was broken. Their subtasks of one number run within one

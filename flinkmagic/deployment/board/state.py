@@ -285,7 +285,7 @@ class RemadeRun(Run):
 
 
 class Role(NamedTuple):
-    """Whose a stage of Spark's is."""
+    """The run and the job vertex that a stage of Spark's belongs to."""
 
     run: VertexRun
     job_vertex: ExecutionJobVertex

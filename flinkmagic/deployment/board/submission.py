@@ -1,4 +1,4 @@
-"""Which vertices go to Spark, and when.
+"""Decides which vertices are submitted to Spark, and when.
 
 1. A request is for the execution vertices that run within one Spark task (`StageMembers`), and is fulfilled when Spark
    launches that task. "Vertex" below is the one that represents the stage.

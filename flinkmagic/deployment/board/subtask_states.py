@@ -1,8 +1,8 @@
-"""The life of a subtask of a Spark stage, as data: states, events, and one table of what an event means in a state.
+"""Defines the states of a subtask of a Spark stage, its events, and one table of what an event means in a state.
 
-A life is that of one execution (`state.Subtask`), from the request of its slot to its end. What Spark and the scheduler
-report about it comes as events. (state, event) is looked up in `TABLE`, which gives the next state and the actions. A
-pair that is not there is a bug. The rules are numbered; each row is below the rule that it implements.
+The states are those of one execution (`state.Subtask`), from the request of its slot to its end. What Spark and the
+scheduler report about it comes as events. (state, event) is looked up in `TABLE`, which gives the next state and the
+actions. A pair that is not there is a bug. The rules are numbered; each row is below the rule that it implements.
 
 How many of Spark's tasks run for a subtask is no part of its state. Two events report it: `TASKS_OVER`, that none runs
 (any more), and `LOST`, the same if the last one was lost with an executor.

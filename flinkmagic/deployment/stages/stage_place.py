@@ -1,4 +1,4 @@
-"""Says in the properties of a Spark job which stage of which run it is.
+"""Records in the properties of a Spark job which stage of which run it is.
 
 Each stage of a run is a Spark job of its own, and the plan of a later one has only the rows of the earlier ones: an
 event log would not tell that they belong together, nor who reads a broadcast. The property costs some bytes a task.

@@ -1,5 +1,5 @@
 """Runs streaming queries, and watches them.
 
-Spark runs a query as a whole; here it is started, restarted and cancelled. Queries are planned in `planning.streaming`,
-and the jobs of their batches are those of `session.batch_runs`.
+A query is deployed, restarted and cancelled as a whole; jobs of mode BATCH run in `stages`, by the rules of `board`.
+Queries are planned in `planning.streaming`; the functions of `foreachBatch` run in `session.batch_runs`.
 """

@@ -1,4 +1,4 @@
-"""Adds up the files of a query's checkpoint while somebody looks."""
+"""Measures the size of a query's checkpoint, on a thread of its own, when a reader asks for it."""
 
 from __future__ import annotations
 

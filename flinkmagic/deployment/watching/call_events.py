@@ -24,16 +24,12 @@ _WAIT_MS = 1000
 
 @dataclass(frozen=True)
 class CallEvents:
-    """What Spark has reported of one call.
-
-    Attributes
-    ----------
-    began_ms, ended_ms : float
-        When the call began and ended, milliseconds since the epoch.
-    """
+    """What Spark has reported of one call."""
 
     began_ms: float
+    """When the call began, milliseconds since the epoch."""
     ended_ms: float
+    """When it ended, milliseconds since the epoch."""
     slots: int
     """How many tasks the session runs simultaneously."""
     tasks: tuple[TaskRecord, ...] = field(repr=False)

@@ -40,7 +40,7 @@ RECORDED_S = 1.0
 
 @dataclass(frozen=True)
 class WorkProgress:
-    """How far a call is."""
+    """The progress of a call."""
 
     tasks: int
     """How many tasks the stages have that have begun."""
@@ -51,17 +51,7 @@ class WorkProgress:
 
 
 class CallWork:
-    """Follows the Spark jobs of one call, and cancels them; callable from any thread.
-
-    Attributes
-    ----------
-    is_cancelled : bool
-        Whether `cancel` was called while the call lasted.
-    is_followed : bool
-        Whether `progress` was asked for while the call lasted.
-    events : CallEvents or None
-        What Spark has reported of a call that is over, unless it was short.
-    """
+    """Follows the Spark jobs of one call, and cancels them; callable from any thread."""
 
     def __init__(self, sc: SparkContext) -> None:
         self._sc = sc
@@ -69,8 +59,11 @@ class CallWork:
         self._over = threading.Event()
         self._lock = threading.Lock()
         self.is_cancelled = False
+        """Whether `cancel` was called while the call lasted."""
         self.is_followed = False
+        """Whether `progress` was asked for while the call lasted."""
         self.events: CallEvents | None = None
+        """What Spark has reported of a call that is over, unless it was short."""
 
     @contextmanager
     def entered(self) -> Iterator[None]:

@@ -9,21 +9,20 @@ from flinkmagic.errors.base import InvariantViolatedError
 
 
 class StageRef(NamedTuple):
-    """A stage that a Spark job needs; most of them may be skipped.
-
-    `shuffle_id` is that of the shuffle which the stage writes; None for a stage that writes none.
-    """
+    """A stage that a Spark job needs; most of them may be skipped."""
 
     stage_id: int
     shuffle_id: int | None
+    """The shuffle that the stage writes; None for a stage that writes none."""
     tasks: int
 
 
 class JobStarted(NamedTuple):
-    """A Spark job of ours has started; `tag` is the one of our tags that it has."""
+    """A Spark job of ours has started."""
 
     job_id: int
     tag: str
+    """The one of our tags that it has."""
     stages: tuple[StageRef, ...]
 
     @property
@@ -40,13 +39,14 @@ class JobEnded(NamedTuple):
 
 
 class TaskStarted(NamedTuple):
-    """Spark launched a task attempt on an executor. `task_id` is unique within the SparkContext."""
+    """Spark launched a task attempt on an executor."""
 
     stage_id: int
     stage_attempt: int
     partition: int
     attempt: int
     task_id: int
+    """Unique within the SparkContext."""
     executor: str
     launched_ms: float
     speculative: bool
@@ -79,18 +79,20 @@ RESUBMITTED = "Resubmitted"
 
 
 class TaskEnded(NamedTuple):
-    """A task attempt is over: `status` is Spark's own word, SUCCESS, FAILED or KILLED.
-
-    `reason` is the name of Spark's TaskEndReason (``ExceptionFailure``, ``FetchFailed:<shuffle>:<map>``,
-    ``ExecutorLostFailure``, ...), `error` its whole text; both are empty after success.
-    """
+    """A task attempt is over."""
 
     started: TaskStarted
     finished_ms: float
     status: str
+    """Spark's own word: SUCCESS, FAILED or KILLED."""
     metrics: TaskMetrics | None
     reason: str
+    """The name of Spark's TaskEndReason; empty after success.
+
+    It is ``ExceptionFailure``, ``FetchFailed:<shuffle>:<map>``, ``ExecutorLostFailure``, ...
+    """
     error: str
+    """The whole text of the reason; empty after success."""
 
 
 class ExecutorAdded(NamedTuple):

@@ -1,4 +1,5 @@
 """Plans streaming queries as Transformations.
 
-Nothing is started here: Spark plans each batch anew, and `deployment.streaming` runs the queries.
+The queries are deferred in `capturing.streams` and run in `deployment.streaming`. No stage handles are made here: Spark
+runs a query as a whole.
 """

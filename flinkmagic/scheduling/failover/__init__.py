@@ -1,4 +1,5 @@
 """Handles failures: what is restarted, when, and what is recorded.
 
-How a lost executor or a failed Spark stage becomes the failure of an execution is decided in `deployment.board`.
+The restart itself is carried out by `default_scheduler`. Failures of Spark's stages are explained in
+`deployment.failures`; the texts of errors are in `errors.scheduling`.
 """

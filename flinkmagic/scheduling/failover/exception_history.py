@@ -12,18 +12,18 @@ MOST_ENTRIES = 16
 
 @dataclass(frozen=True)
 class ExceptionHistoryEntry:
-    """One failure (Flink's `ExceptionHistoryEntry`).
-
-    `vertex`, `task_name` and `attempt` are None for a failure of the job as a whole; `resource_id` is None if the task
-    had no executor yet.
-    """
+    """One failure (Flink's `ExceptionHistoryEntry`)."""
 
     error: BaseException
     at_ms: float
     vertex: int | None = None
+    """None for a failure of the job as a whole."""
     task_name: str | None = None
+    """None for a failure of the job as a whole."""
     attempt: int | None = None
+    """None for a failure of the job as a whole."""
     resource_id: str | None = None
+    """None if the task had no executor yet."""
 
     @property
     def is_global(self) -> bool:
@@ -42,13 +42,11 @@ class ExceptionHistoryEntry:
 
 @dataclass(frozen=True)
 class RootExceptionHistoryEntry:
-    """A failure that made the job restart or end, and those that came with it.
-
-    `restarted` are the vertices that it restarts, empty if it ended the job.
-    """
+    """A failure that made the job restart or end, and those that came with it."""
 
     root: ExceptionHistoryEntry
     restarted: Sequence[int]
+    """The vertices that it restarts; empty if it ended the job."""
     concurrent: tuple[ExceptionHistoryEntry, ...] = ()
 
 

@@ -1,4 +1,5 @@
 """Keeps what outlives a job manager: its jobs and their journals, and who leads.
 
-The rows of a job that outlive it are stored in `reuse`.
+The lock of a leader is taken by `job_manager_runner`. Rows are not stored here, but in `reuse`, which also decides
+which recorded writes need not run again.
 """

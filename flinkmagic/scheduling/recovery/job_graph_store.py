@@ -33,18 +33,16 @@ class StoredWrite:
 
 @dataclass
 class StoredJob:
-    """What a journal says about a job.
-
-    `status` is the last one that was noted; None if the job never started.
-    `writes` holds the committed writes, by key; `targets` by target the files that the last write to it, or into it,
-    left there (None: there were none). `is_part` says that the job ran some of its graph's sinks; what is known of the
-    others outlives its end.
-    """
+    """What a journal says about a job."""
 
     status: JobStatus | None = None
+    """The last status that was noted; None if the job never started."""
     writes: dict[str, StoredWrite] = field(default_factory=dict)
+    """The committed writes, by key."""
     targets: dict[str, list[str] | None] = field(default_factory=dict)
+    """By target, the files that the last write to it, or into it, left there; None if there were none."""
     is_part: bool = False
+    """Whether the job ran only some of its graph's sinks; what is known of the others outlives its end."""
 
     @property
     def is_over(self) -> bool:

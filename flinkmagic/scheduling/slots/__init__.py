@@ -1,4 +1,5 @@
 """Handles slots: requested, declared, granted, shared, and returned.
 
-Which slots a Spark session offers is found in `deployment.watching.session_slots`.
+Which subtasks share a slot is computed in `graph.slot_sharing`. The executors that offer slots are not here: Spark's
+are in `deployment`, virtual ones in `simulation`.
 """

@@ -1,4 +1,4 @@
-"""Gives the answers of earlier actions again.
+"""Answers an action with the answer of an equal earlier one, without running it.
 
 1. An answer is found by the query of the DataFrame as it is analysed (`ResultKeys.of_answer`), the action's name and
    arguments, and what of this process shapes the answer. Neither the DataFrame nor the cell matter.

@@ -1,6 +1,7 @@
-"""Bounds the time that a session stakes on later actions by what such stakes have saved.
+"""Limits the time that a session spends on keeping rows for later actions, by the time that kept rows have saved.
 
-To keep rows for later actions is a bet. `kept_frames` and `text_reads` decide on it. Its bounds:
+A *stake* is time spent on rows that a later action may never read. `kept_frames` and `text_reads` decide on it. Its
+bounds:
 
 1. One action's stake is at most a quarter of what the action is expected to take in plain Spark, or `LEAST` if that is
    more.

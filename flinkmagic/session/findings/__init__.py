@@ -1,4 +1,5 @@
 """Tells why a job is slow: rules look at its tasks, its plan and what its operators have measured.
 
-The rules are in `rules`, the facts that they look at in `facts`. How findings are drawn is up to `display`.
+The rules are in `rules`, and what they know is in `facts`. Nothing is measured here (`deployment.watching`,
+`planning.stage_metrics`), and nothing is drawn: `Finding` is a class of `display.findings`.
 """

@@ -1,4 +1,4 @@
-"""Slots that a vertex with fewer tasks leaves without work."""
+"""Measures how long slots idle because a vertex has fewer tasks than there are slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a job would take otherwise: simulated with the times of its tasks, under the scheduler of `%flinksim`.
+"""Forecasts how long a job would take on more slots, or without skew, by simulation with the times of its tasks.
 
 Source: Sparklens, which tells how long an application takes with more executors, from the times of its tasks.
 """

@@ -1,4 +1,4 @@
-"""The task of a vertex that ran on when the others were done: skewed partitions make one, and straggling hosts."""
+"""Finds the task of a vertex that ran on when the others were done, for skewed partitions and straggling tasks."""
 
 from __future__ import annotations
 

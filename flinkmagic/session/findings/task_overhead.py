@@ -1,4 +1,4 @@
-"""What it costs to launch tasks that have little to do."""
+"""Estimates the cost of launching tasks that have little to do."""
 
 from __future__ import annotations
 

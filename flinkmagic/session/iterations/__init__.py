@@ -1,4 +1,6 @@
 """Runs loops over DataFrames, whose supersteps are compiled and deployed one after the other.
 
-A superstep is a graph as any other (`compiled_graph`). `known_loops` draws a loop in the graphs that read its result.
+The feedback edges of Flink's iterations are not made here, but in `graph`. A loop's output in a notebook is shown by
+`magics.loops`; `session.known_loops` draws it in the graphs that
+read its result.
 """

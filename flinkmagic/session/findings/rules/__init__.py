@@ -1,4 +1,5 @@
-"""The rules of findings, each in a module of its own.
+"""Holds the rules of findings, each in a module of its own.
 
-`session.findings.find` asks all of them; what several rules count is beside it.
+A module has a `RULE`, and `findings.find` applies all of them. No rule asks Spark: `findings.facts` has all that a rule
+may know, and what several rules use is in modules of `findings`.
 """

@@ -1,4 +1,4 @@
-"""Rows that are brought into an order which whatever reads them undoes, or does not keep.
+"""Rows that are sorted for nothing: whatever reads them reorders them, or does not keep their order.
 
 Source: Spark's rule ``EliminateSorts``, which removes such a sort below a join, an aggregate and another sort, but not
 below a window, a shuffle that a function of groups needs, or a sink; and which leaves the shuffle of a sort in place
