@@ -64,8 +64,8 @@ class JobWrites:
 
     def still_there(
         self, finished: Mapping[str, FinishedWrite], keys: ResultKeys, changed_file: Callable[[tuple[int, ...]], str]
-    ) -> Iterator[StageHandle]:
-        """Yield the stages of those that need not run.
+    ) -> list[StageHandle]:
+        """Return the stages of those that need not run.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class JobWrites:
                 if not known.issuperset(write.replaced_by) or not there.keys() >= {*self._control_edges.get(sink, ())}
             ]
             if not gone:
-                return (self._results[sink].handle for sink in there)
+                return [self._results[sink].handle for sink in there]
             for sink in gone:
                 del there[sink]
 

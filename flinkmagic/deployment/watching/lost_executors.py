@@ -1,7 +1,7 @@
 """Recognises task failures caused by a lost executor, by the texts of Spark 3.5.9 and 4.3.0.
 
-What the user is told of it is in `errors.scheduling` (`ExecutorRecoveryError` and its kinds). What the
-board then does with the tasks is rule 7 of `board.subtask_states`.
+What the user is told of it is in `errors.scheduling` (`ExecutorRecoveryError` and its kinds). What the board then
+does with the tasks is rule 7 of `board.subtask_states`.
 """
 
 from __future__ import annotations

@@ -54,9 +54,8 @@ class LineGraph(CompiledGraph):
         program: Program,
         name: str,
         options: JobOptions,
-        query: LineQuery = NO_QUERY,
-        unused: Mapping[str, str] = MappingProxyType({}),
         origin: RunOrigin = LINE,
+        unused: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.unused: dict[str, str] = dict(unused)
         """By the name of a DataFrame, why the rows that were kept of it are not used."""
@@ -64,7 +63,7 @@ class LineGraph(CompiledGraph):
         """The names of the DataFrames that an earlier line has computed in full, and this one is the first to keep."""
         # A write's clones are its own, as only they know of the user's query listeners. A line starts no query of a
         # stream, whatever mode is set for cells.
-        super().__init__(program, name, replace(options, mode=BATCH), replace(origin, query=query))
+        super().__init__(program, name, replace(options, mode=BATCH), origin)
 
     def remarks(self, job: Job) -> list[str]:
         """Return what to tell the user: what its job has kept, what it has not used of the rows kept before, and what
@@ -122,7 +121,7 @@ class ActionGraph(LineGraph):
         program: Program,
         name: str,
         options: JobOptions,
-        query: LineQuery = NO_QUERY,
+        line: LineQuery = NO_QUERY,
         unused: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         [self.query] = program.results.values()
@@ -132,7 +131,8 @@ class ActionGraph(LineGraph):
         # The last stage is the action's own: no region holds it together with others.
         options = replace(options, exchange=BLOCKING)
         self._rows_of: Callable[[JavaObject, DataFrame], int | None] | None = None
-        super().__init__(program, name, options, query, unused, RunOrigin(is_line=True, collects=True, clones=clones))
+        origin = RunOrigin(is_line=True, collects=True, query=line, clones=clones)
+        super().__init__(program, name, options, origin, unused)
 
     def release(self) -> None:
         """Release what the last stage holds in the JVM: the action has its rows."""

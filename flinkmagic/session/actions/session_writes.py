@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.capturing.merging import spanning
@@ -20,7 +21,7 @@ from flinkmagic.errors.actions import PartitionsAskedError, not_kept
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.jvm.java import execution_of
 from flinkmagic.planning.java_classes import CLASSES
-from flinkmagic.planning.run_origin import LineQuery
+from flinkmagic.planning.run_origin import LINE, LineQuery, RunOrigin
 from flinkmagic.reuse.durable_rows import durable_rows
 from flinkmagic.session.actions.action_graph import LineGraph
 from flinkmagic.session.actions.kept_frames import KeptFrames
@@ -57,16 +58,16 @@ class SessionWrite:
         if keeps and len(program.writes) == 1 and not spanning(program).lineage.selections:
             self._frames.leave_to_spark(program.spark)
             self._frames.recall(program, program.writes[-1].df, self._durable)
-            self.graph = LineGraph(program, self._name, self._options, self._query())
+            self.graph = LineGraph(program, self._name, self._options, self._origin())
         else:
             self.graph = LineGraph(program, self._name, self._options)
         while self._frames.revise(self.graph, self._durable):
-            self.graph = LineGraph(program, self._name, self._options, self._query(), self.graph.unused)
+            self.graph = LineGraph(program, self._name, self._options, self._origin(), self.graph.unused)
         return self.graph.run(wait=False)
 
-    def _query(self) -> LineQuery:
+    def _origin(self) -> RunOrigin:
         sources = self._texts.of(self._program.writes[-1].df)
-        return LineQuery(self._frames.within_reach(self._sc), sources)
+        return replace(LINE, query=LineQuery(self._frames.within_reach(self._sc), sources))
 
     def _note(self, job: Job) -> None:
         """Note what the job has read and kept."""
