@@ -14,11 +14,13 @@
 7. An action whose small answer is known, because it was asked for before, runs nothing (`asked_answers`).
 8. What a signal handler of the user's raises ends the action, wherever it is.
 9. If the last stage fails, and reads rows that another process has stored, the action is made as it is.
-10. `toLocalIterator` computes its rows as they are asked for: how that ended is told when it is known.
+10. With a durable store, a cache of the user's may take stored rows (`durable_caches`): the next action tells.
+11. `toLocalIterator` computes its rows as they are asked for: how that ended is told when it is known.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections import deque
@@ -37,6 +39,7 @@ from flinkmagic.errors.actions import (
     ActionCancelledError,
     ActionFailedError,
     PartitionsAskedError,
+    cache_found,
     failed_in,
     not_kept,
     not_noted,
@@ -48,7 +51,9 @@ from flinkmagic.jvm.java import execution_of
 from flinkmagic.options import JobOptions
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.run_origin import NO_QUERY, LineQuery
+from flinkmagic.reuse.durable_caches import DurableCaches, durable_caches
 from flinkmagic.reuse.durable_rows import durable_rows
+from flinkmagic.reuse.durable_store import KERNEL
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, java_call, query_name
@@ -68,6 +73,8 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.session.job import Job
+
+_LOG = logging.getLogger(__name__)
 
 _LONG_CALL_SITE = "callSite.long"
 """Spark 3.5 to 4.3 keep this with each stage and query (`CallSite.LONG_FORM`)."""
@@ -105,6 +112,9 @@ class SessionActions:
         self._listener, self._durable = listener, store_for(self._options)
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
         """Oldest first."""
+        self._caches: DurableCaches | None = None
+        self._filled: list[str] = []
+        """What the next report has to tell of caches."""
 
     def run(self, call: ActionCall) -> Any:
         """Carry out an action, and return what plain PySpark returns."""
@@ -127,6 +137,22 @@ class SessionActions:
     def read(self, call: ReadCall) -> DataFrame:
         """Make a DataFrame of files; schemas inferred before are reused (`known_schemas`)."""
         return read_files(call, self._durable) if self._options.retain == "session" else call.run_plainly()
+
+    def cached(self, df: DataFrame, text: str) -> None:
+        """Let a cache that was just asked for find its rows in the durable store, or be stored there (rule 10)."""
+        sc = df.sparkSession.sparkContext
+        caches = durable_caches(sc, self._durable) if self._options.retain == "session" else None
+        if caches is None:
+            return
+        try:
+            with withheld_log():
+                found = caches.cached(df, text)
+        except SPARKS_ERRORS as error:  # Spark fills the cache itself
+            _LOG.warning("The rows of %s are neither stored nor found: %s", text, error)
+            return
+        self._caches = caches
+        if found is not None:
+            self._filled.append(cache_found(text, found.made_at, is_own=found.kernel == KERNEL))
 
     def _frames(self, call: ActionCall) -> KeptFrames:
         return self._own_frames or KeptFrames.of(call.df.sparkSession.sparkContext)
@@ -169,6 +195,8 @@ class SessionActions:
                 seconds = time.monotonic() - report.began
                 self._frames(call).budget.note(seconds)
                 texts.ended(seconds)
+                if self._caches is not None:
+                    self._caches.store_filled()
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
         """Compile an action's query; return the reason if it has no stages for us."""
@@ -373,7 +401,7 @@ class SessionActions:
         return self._handed_out(answer, self._note(report))
 
     def _handed_out(self, rows: Iterator[Any], report: ActionReport) -> Iterator[Any]:
-        """Hand rows out as they are asked for (rule 10)."""
+        """Hand rows out as they are asked for (rule 11)."""
         started = time.monotonic()
         try:
             yield from rows
@@ -394,7 +422,9 @@ class SessionActions:
             self._listener.rows_done(report, done)
 
     def _note(self, report: ActionReport, error: BaseException | None = None) -> ActionReport:
-        report = replace(report, seconds=time.monotonic() - report.began, status=_status_after(error))
+        note = "; ".join(filter(None, [report.note, *self._filled]))
+        self._filled.clear()
+        report = replace(report, seconds=time.monotonic() - report.began, status=_status_after(error), note=note)
         if self._listener is not None:
             self._listener.action_done(report)
         self.reports.append(report)

@@ -1,0 +1,99 @@
+package flinkmagic.planning;
+
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Date;
+import java.util.List;
+
+import flinkmagic.jvm.Reflect;
+import org.apache.spark.SparkContext;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
+import org.apache.spark.status.api.v1.StageData;
+import org.apache.spark.status.api.v1.StageStatus;
+import org.apache.spark.status.api.v1.TaskStatus;
+import scala.Option;
+import scala.collection.JavaConverters;
+
+/**
+ * Caches of the user's, whose rows Spark computes when they are read first. They stay the user's: Spark fills them,
+ * counts what it has of them, and drops them.
+ *
+ * Seen on Spark 3.5 and 4.3.
+ */
+public class UserCaches {
+    /**
+     * What a builder has of its own plan. The rest is what it was made with, or what it knows of its batches: which they
+     * are and how many, by accumulators that the batches add to. Versions of Spark differ in those.
+     */
+    private static final List<String> OF_PLAN = Arrays.asList(
+        new String[] {"cachedPlan", "cachedName", "logicalPlan", "supportsColumnarInput"});
+
+    /** Whether nothing has read a cache yet. */
+    public boolean isUnread(CachedRDDBuilder builder) throws Exception {
+        return batches(builder) == null;
+    }
+
+    /**
+     * Makes a cache that nothing has read yet take its rows from elsewhere instead of its plan; starts nothing.
+     *
+     * @param rows in the partitions and the order that the plan gives them
+     * @return whether it does: not if the plan says that there are other partitions
+     */
+    public boolean fillFrom(CachedRDDBuilder builder, RDD rows) throws Exception {
+        SparkPlan plan = builder.cachedPlan();
+        Partitioning partitioning = plan.outputPartitioning();
+        boolean isKnown = !(partitioning instanceof UnknownPartitioning);
+        if (batches(builder) != null || isKnown && partitioning.numPartitions() != rows.getNumPartitions()) {
+            return false;
+        }
+        Option before = PlanRebuilder.enter(plan);
+        try {
+            CachedRDDBuilder other = PlanNodes.withPlan(builder, PlanNodes.scanOver(plan, rows, partitioning));
+            RDD batches = other.cachedColumnBuffers();
+            batches.setName(builder.cachedName());
+            for (Field field : CachedRDDBuilder.class.getDeclaredFields()) {
+                if (!Modifier.isStatic(field.getModifiers()) && !OF_PLAN.contains(field.getName())) {
+                    field.setAccessible(true);
+                    field.set(builder, field.get(other));
+                }
+            }
+            return true;
+        } finally {
+            PlanRebuilder.leave(before);
+        }
+    }
+
+    /** How many seconds the first stage took that has read all of a cache, and so has filled it; 0 if none is known. */
+    public double secondsToFill(SparkContext context, CachedRDDBuilder builder) throws Exception {
+        RDD batches = batches(builder);
+        StageData first = null;
+        if (batches != null) {
+            scala.collection.Seq known = context.statusStore().stageList(
+                new ArrayList<StageStatus>(), false, false, new double[0], new ArrayList<TaskStatus>());
+            for (Object one : JavaConverters.asJavaIterable(known)) {
+                StageData stage = (StageData) one;
+                boolean hasRead = stage.status() == StageStatus.COMPLETE
+                    && stage.rddIds().contains(Integer.valueOf(batches.id()))
+                    && stage.numCompleteTasks() >= batches.getNumPartitions();
+                if (hasRead && (first == null || stage.stageId() < first.stageId())) {
+                    first = stage;
+                }
+            }
+        }
+        if (first == null || first.submissionTime().isEmpty() || first.completionTime().isEmpty()) {
+            return 0;
+        }
+        long began = ((Date) first.submissionTime().get()).getTime();
+        return (((Date) first.completionTime().get()).getTime() - began) / 1000.0;
+    }
+
+    private static RDD batches(CachedRDDBuilder builder) throws Exception {
+        return (RDD) Reflect.field(CachedRDDBuilder.class, "_cachedColumnBuffers").get(builder);
+    }
+}
