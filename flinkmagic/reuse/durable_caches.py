@@ -4,7 +4,7 @@ A cache stays the user's: Spark fills it when it is read first, whoever reads it
 place that its rows are read from is another one.
 
 1. A cache is looked up when it is asked for, if nothing has read it before and any process would put the same rows
-   there (`ResultKeys.of_cache`).
+   there (`ResultKeys.of_cache`), unless its plan is adaptive and promises partitions or an order.
 2. They are stored as kept rows are (`durable_rows`), once Spark holds all of them, if the stage that has filled the
    cache took longer than storing and reading them does.
 3. A cache that finds its rows reads them from files of the JVM's own, which end with it: hard links to the stored ones
@@ -78,7 +78,7 @@ class DurableCaches:
             If Spark cannot plan the query. The cache is what it would be without us.
         """
         relation = self._relation(df)
-        if relation is None or not self._java.isUnread(relation.cacheBuilder()):
+        if relation is None or not self._java.mayTakeRows(relation.cacheBuilder()):
             return None
         builder, session = relation.cacheBuilder(), df.sparkSession._jsparkSession
         key = ResultKeys(self._sc).of_cache(builder, session)

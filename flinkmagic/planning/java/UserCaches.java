@@ -13,7 +13,9 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.columnar.CachedRDDBuilder;
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec;
 import org.apache.spark.status.api.v1.StageData;
 import org.apache.spark.status.api.v1.StageStatus;
 import org.apache.spark.status.api.v1.TaskStatus;
@@ -34,9 +36,29 @@ public class UserCaches {
     private static final List<String> OF_PLAN = Arrays.asList(
         new String[] {"cachedPlan", "cachedName", "logicalPlan", "supportsColumnarInput"});
 
-    /** Whether nothing has read a cache yet. */
-    public boolean isUnread(CachedRDDBuilder builder) throws Exception {
-        return batches(builder) == null;
+    /**
+     * Whether nothing has read a cache yet, and what its plan says of partitions and order holds for rows of another run,
+     * too: an adaptive plan knows them when it has run, and until then says how it might.
+     */
+    public boolean mayTakeRows(CachedRDDBuilder builder) throws Exception {
+        SparkPlan plan = builder.cachedPlan();
+        boolean saysNothing = plan.outputPartitioning() instanceof UnknownPartitioning && plan.outputOrdering().isEmpty();
+        return batches(builder) == null && (saysNothing || !isAdaptive(plan));
+    }
+
+    private static boolean isAdaptive(SparkPlan plan) {
+        if (plan instanceof AdaptiveSparkPlanExec) {
+            return true;
+        }
+        if (plan instanceof InMemoryTableScanExec) {
+            return isAdaptive(((InMemoryTableScanExec) plan).relation().cacheBuilder().cachedPlan());
+        }
+        for (Object child : JavaConverters.asJavaIterable(plan.children())) {
+            if (isAdaptive((SparkPlan) child)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /**

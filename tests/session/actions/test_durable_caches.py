@@ -62,10 +62,17 @@ class Kernel:
 
     def has_parsed(self):
         """Whether the rows of the cache are read from the user's own files."""
-        lines = self.session.namespace["lines"]
+        return ".parquet" not in _files_below(self.relation().cacheBuilder().cachedColumnBuffers())
+
+    def relation(self):
+        """The relation of the cache."""
         manager = self.spark._jsparkSession.sharedState().cacheManager()
-        relation = manager.lookupCachedData(lines._jdf).get().cachedRepresentation()
-        return ".parquet" not in _files_below(relation.cacheBuilder().cachedColumnBuffers())
+        return manager.lookupCachedData(self.session.namespace["lines"]._jdf).get().cachedRepresentation()
+
+    def stored(self, number=None):
+        """What Spark says of the RDDs that it holds, or of one."""
+        found = self.spark.sparkContext._jsc.sc().getRDDStorageInfo()
+        return [one for one in found if number is None or one.id() == number]
 
 
 def _files_below(rdd):
@@ -120,15 +127,14 @@ def test_a_filled_cache_is_sparks_own(kernel) -> None:
     kernel.keep()
     kernel.begin()
     kernel.cell(FILL)
-    (stored,) = kernel.spark.sparkContext._jsc.sc().getRDDStorageInfo()
+    relation = kernel.relation()
+    number = relation.cacheBuilder().cachedColumnBuffers().id()
+    (stored,) = kernel.stored(number)
     assert stored.numCachedPartitions() == stored.numPartitions() > 1
-    relation = kernel.spark._jsparkSession.sharedState().cacheManager().lookupCachedData(
-        kernel.session.namespace["lines"]._jdf
-    ).get().cachedRepresentation()  # fmt: skip
     assert relation.cacheBuilder().isCachedColumnBuffersLoaded()
     assert relation.computeStats().rowCount().get() == 1000
     kernel.session.cell("lines.unpersist()\nNone")
-    assert list(kernel.spark.sparkContext._jsc.sc().getRDDStorageInfo()) == []
+    assert kernel.stored(number) == []
     assert kernel.cell(SUM) == kernel.plain(SUM)
 
 
@@ -197,6 +203,28 @@ def test_a_cache_that_something_has_read_before_is_not_stored(kernel) -> None:
     assert kernel.entries() == []
 
 
+SHUFFLED = "spark.read.csv(path, schema='id long, text string').groupBy(F.expr('id % 7 AS k')).count()"
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_cache_above_a_shuffle_is_read_as_it_was_planned(kernel, adaptive, capsys) -> None:
+    kernel.spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        found = []
+        for _ in range(2):
+            kernel.begin(f"lines = {SHUFFLED}.cache()")
+            found.append(sorted(map(tuple, kernel.cell("lines.sortWithinPartitions('k').collect()"))))
+            found.append(sorted(map(tuple, kernel.cell("lines.groupBy('k').agg(F.sum('count')).collect()"))))
+            found.append(sorted(map(tuple, kernel.session.plain("lines.join(lines.select('k'), 'k').collect()"))))
+            assert kernel.store.wait(60)
+    finally:
+        kernel.spark.conf.unset("spark.sql.adaptive.enabled")
+    assert found == 6 * [[(k, 143 if k < 6 else 142) for k in range(7)]]
+    assert len(kernel.entries()) == 1
+    assert not kernel.has_parsed()
+    assert capsys.readouterr().err == ""
+
+
 def test_a_cache_that_is_dropped_before_it_is_stored_is_not_stored(kernel, monkeypatch) -> None:
     waits, goes_on = threading.Event(), threading.Event()
     has_room = durable_store.DurableStore.has_room
@@ -210,11 +238,12 @@ def test_a_cache_that_is_dropped_before_it_is_stored_is_not_stored(kernel, monke
     kernel.begin()
     kernel.cell(FILL)
     assert waits.wait(60)
+    before = len(kernel.stored())
     kernel.cell("lines.unpersist()\nNone")
     goes_on.set()
     assert kernel.store.wait(60)
     assert kernel.entries() == []
-    assert list(kernel.spark.sparkContext._jsc.sc().getRDDStorageInfo()) == []
+    assert len(kernel.stored()) == before - 1
 
 
 def test_what_is_cheaper_to_compute_is_not_stored(kernel, monkeypatch) -> None:
