@@ -5,7 +5,7 @@ place that its rows are read from is another one.
 
 1. A cache is looked up when it is asked for, if nothing has read it before and any process would put the same rows
    there (`ResultKeys.of_cache`), unless its plan is adaptive and promises partitions or an order.
-2. They are stored as kept rows are (`durable_rows`), once Spark holds all of them, if the stage that has filled the
+2. They are stored as kept rows are (`durable_rows`), once Spark holds all of them, if the stages that have filled the
    cache took longer than storing and reading them does.
 3. A cache that finds its rows reads them from files of the JVM's own, which end with it: hard links to the stored ones
    if those lie on the same disk, else copies. So whatever happens to the store, nothing of the user's fails.

@@ -5,9 +5,11 @@ import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Date;
+import java.util.HashSet;
 import java.util.List;
 
 import flinkmagic.jvm.Reflect;
+import org.apache.spark.Dependency;
 import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
@@ -91,28 +93,57 @@ public class UserCaches {
         }
     }
 
-    /** How many seconds the first stage took that has read all of a cache, and so has filled it; 0 if none is known. */
+    /**
+     * How many seconds the stages took that have filled a cache: the first one that has read all of it, and those before
+     * that made what it is made of. 0 if none is known.
+     */
     public double secondsToFill(SparkContext context, CachedRDDBuilder builder) throws Exception {
         RDD batches = batches(builder);
-        StageData first = null;
-        if (batches != null) {
-            scala.collection.Seq known = context.statusStore().stageList(
-                new ArrayList<StageStatus>(), false, false, new double[0], new ArrayList<TaskStatus>());
-            for (Object one : JavaConverters.asJavaIterable(known)) {
-                StageData stage = (StageData) one;
-                boolean hasRead = stage.status() == StageStatus.COMPLETE
-                    && stage.rddIds().contains(Integer.valueOf(batches.id()))
-                    && stage.numCompleteTasks() >= batches.getNumPartitions();
-                if (hasRead && (first == null || stage.stageId() < first.stageId())) {
-                    first = stage;
-                }
-            }
-        }
-        if (first == null || first.submissionTime().isEmpty() || first.completionTime().isEmpty()) {
+        if (batches == null) {
             return 0;
         }
-        long began = ((Date) first.submissionTime().get()).getTime();
-        return (((Date) first.completionTime().get()).getTime() - began) / 1000.0;
+        ArrayList<StageData> complete = new ArrayList<StageData>();
+        int last = -1;
+        scala.collection.Seq known = context.statusStore().stageList(
+            new ArrayList<StageStatus>(), false, false, new double[0], new ArrayList<TaskStatus>());
+        for (Object one : JavaConverters.asJavaIterable(known)) {
+            StageData stage = (StageData) one;
+            if (stage.status() == StageStatus.COMPLETE) {
+                complete.add(stage);
+                boolean hasReadAll = stage.rddIds().contains(Integer.valueOf(batches.id()))
+                    && stage.numCompleteTasks() >= batches.getNumPartitions();
+                last = hasReadAll && (last < 0 || stage.stageId() < last) ? stage.stageId() : last;
+            }
+        }
+        HashSet<Integer> made = new HashSet<Integer>();
+        collect(batches, made);
+        long milliseconds = 0;
+        for (StageData stage : complete) {
+            boolean isKnown = stage.submissionTime().isDefined() && stage.completionTime().isDefined();
+            if (isKnown && stage.stageId() <= last && hasAny(stage, made)) {
+                milliseconds += ((Date) stage.completionTime().get()).getTime();
+                milliseconds -= ((Date) stage.submissionTime().get()).getTime();
+            }
+        }
+        return milliseconds / 1000.0;
+    }
+
+    /** The numbers of an RDD and of all that it is made of. */
+    private static void collect(RDD rdd, HashSet<Integer> numbers) {
+        if (numbers.add(Integer.valueOf(rdd.id()))) {
+            for (Object dependency : JavaConverters.asJavaIterable(rdd.dependencies())) {
+                collect(((Dependency) dependency).rdd(), numbers);
+            }
+        }
+    }
+
+    private static boolean hasAny(StageData stage, HashSet<Integer> numbers) {
+        for (Object number : JavaConverters.asJavaIterable(stage.rddIds())) {
+            if (numbers.contains(number)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private static RDD batches(CachedRDDBuilder builder) throws Exception {
