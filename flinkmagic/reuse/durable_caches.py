@@ -58,19 +58,15 @@ class DurableCaches:
         self._sc, self._rows = sc, rows
         self._java: Any = CLASSES.shared_instance(sc._gateway, "UserCaches")
         self._empty: deque[_Empty] = deque(maxlen=_MOST_EMPTY)
+        self._found: deque[tuple[str, DurableEntry]] = deque(maxlen=_MOST_EMPTY)
 
-    def cached(self, df: DataFrame, what: str) -> DurableEntry | None:
+    def cached(self, df: DataFrame, what: str) -> None:
         """Let a cache that was just asked for be filled from stored rows; else store its rows once it is filled.
 
         Parameters
         ----------
         what : str
             The call, as it was written.
-
-        Returns
-        -------
-        DurableEntry or None
-            The rows from which it will be filled.
 
         Raises
         ------
@@ -79,19 +75,26 @@ class DurableCaches:
         """
         relation = self._relation(df)
         if relation is None or not self._java.mayTakeRows(relation.cacheBuilder()):
-            return None
+            return
         builder, session = relation.cacheBuilder(), df.sparkSession._jsparkSession
         key = ResultKeys(self._sc).of_cache(builder, session)
         stored_as = durable_keys(self._sc).of(key) if isinstance(key, ResultKey) else None
         if stored_as is None:
-            return None
+            return
         fill, own = partial(self._java.fillFrom, builder), partial(_own_files, self._sc)
         entry = self._rows.fill(stored_as, builder.cachedPlan().schema().json(), session, own, fill)
         for former in [one for one in self._empty if one.durable_key == stored_as]:
             self._empty.remove(former)
-        if entry is None:
+        if entry is not None:
+            self._found.append((what, entry))
+        else:
             self._empty.append(_Empty(Kept(relation, KeptRows(builder, lambda: None)), stored_as, what))
-        return entry
+
+    def found(self) -> list[tuple[str, DurableEntry]]:
+        """Return the calls that have found stored rows since this was last asked, and what they have found."""
+        found = list(self._found)
+        self._found.clear()
+        return found
 
     def _relation(self, df: DataFrame) -> JavaObject | None:
         cached = df.sparkSession._jsparkSession.sharedState().cacheManager().lookupCachedData(df._jdf)

@@ -68,6 +68,7 @@ from flinkmagic.session.line_as_job import Line, carry_out
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
@@ -112,9 +113,6 @@ class SessionActions:
         self._listener, self._durable = listener, store_for(self._options)
         self.reports: deque[ActionReport] = deque(maxlen=_MOST_REPORTS)
         """Oldest first."""
-        self._caches: DurableCaches | None = None
-        self._filled: list[str] = []
-        """What the next report has to tell of caches."""
 
     def run(self, call: ActionCall) -> Any:
         """Carry out an action, and return what plain PySpark returns."""
@@ -140,19 +138,17 @@ class SessionActions:
 
     def cached(self, df: DataFrame, text: str) -> None:
         """Let a cache that was just asked for find its rows in the durable store, or be stored there (rule 10)."""
-        sc = df.sparkSession.sparkContext
-        caches = durable_caches(sc, self._durable) if self._options.retain == "session" else None
+        caches = self._caches(df.sparkSession.sparkContext)
         if caches is None:
             return
         try:
             with withheld_log():
-                found = caches.cached(df, text)
+                caches.cached(df, text)
         except SPARKS_ERRORS as error:  # Spark fills the cache itself
             _LOG.warning("The rows of %s are neither stored nor found: %s", text, error)
-            return
-        self._caches = caches
-        if found is not None:
-            self._filled.append(cache_found(text, found.made_at, is_own=found.kernel == KERNEL))
+
+    def _caches(self, sc: SparkContext) -> DurableCaches | None:
+        return durable_caches(sc, self._durable) if self._options.retain == "session" else None
 
     def _frames(self, call: ActionCall) -> KeptFrames:
         return self._own_frames or KeptFrames.of(call.df.sparkSession.sparkContext)
@@ -172,7 +168,11 @@ class SessionActions:
     def carry_out(self, call: ActionCall, report: ActionReport | None = None) -> Any:
         """Carry out an action without asking whether its answer is known; return what plain PySpark returns."""
         report = report or ActionReport(call.method, call.text, call.location)
-        texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method), self._frames(call).budget)
+        sc = call.df.sparkSession.sparkContext
+        texts, caches = TextReads(sc, action_kind(call.method), self._frames(call).budget), self._caches(sc)
+        if caches is not None:
+            told = (cache_found(text, one.made_at, is_own=one.kernel == KERNEL) for text, one in caches.found())
+            report = replace(report, note="; ".join(told))
         try:
             with withheld_log():
                 graph: ActionGraph | str = self._graph(call, texts)
@@ -195,8 +195,8 @@ class SessionActions:
                 seconds = time.monotonic() - report.began
                 self._frames(call).budget.note(seconds)
                 texts.ended(seconds)
-                if self._caches is not None:
-                    self._caches.store_filled()
+                if caches is not None:
+                    caches.store_filled()
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
         """Compile an action's query; return the reason if it has no stages for us."""
@@ -422,9 +422,7 @@ class SessionActions:
             self._listener.rows_done(report, done)
 
     def _note(self, report: ActionReport, error: BaseException | None = None) -> ActionReport:
-        note = "; ".join(filter(None, [report.note, *self._filled]))
-        self._filled.clear()
-        report = replace(report, seconds=time.monotonic() - report.began, status=_status_after(error), note=note)
+        report = replace(report, seconds=time.monotonic() - report.began, status=_status_after(error))
         if self._listener is not None:
             self._listener.action_done(report)
         self.reports.append(report)

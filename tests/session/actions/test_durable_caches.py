@@ -12,6 +12,7 @@ from flinkmagic.options import JobOptions
 from flinkmagic.reuse import durable_caches, durable_rows, durable_store, result_keys
 from flinkmagic.reuse.retained_answers import retained_answers
 from flinkmagic.reuse.retained_results import retained_results
+from flinkmagic.session.actions.session_actions import SessionActions
 from tests.session.actions.conftest import Session
 
 MADE = "lines = spark.read.csv(path, schema='id long, text string').withColumn('hash', F.sha2('text', 256))"
@@ -39,12 +40,18 @@ class Kernel:
         """Run the first cell in a new session."""
         self.spark.catalog.clearCache()
         retained_results(self.spark.sparkContext).drop(lambda one: True)
-        self.session = Session(self.spark, options=JobOptions(retain="session", durable=self.store.folder))
+        self.session = Session(self.spark)
+        self.session.actions = self.actions()
         self.session.namespace["path"] = str(self.path)
         self.session.cell(lines + "\nNone")
 
     def cell(self, line):
+        """Run a line as a cell of its own: each has its own `SessionActions`."""
+        self.session.actions = self.actions()
         return self.session.cell(line)
+
+    def actions(self):
+        return SessionActions(JobOptions(retain="session", durable=self.store.folder))
 
     def plain(self, line):
         self.spark.catalog.clearCache()
