@@ -89,6 +89,9 @@ class CaptureListener:
         """Carry out a read of files on that thread; return the DataFrame."""
         return call.run_plainly()
 
+    def cached(self, df: DataFrame, text: str) -> None:
+        """Note that a line of that thread, with this call, has asked Spark to cache a DataFrame."""
+
 
 class DeployingListener(CaptureListener, ABC):
     """Gives the lines of a capture what they need: for the modes that deploy."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from flinkmagic.amounts import moment
 from flinkmagic.errors.base import FlinkMagicError, UserError, first_line
 
 
@@ -79,6 +80,12 @@ def not_read(names: Iterable[str], cause: BaseException) -> str:
     """Return the note on an action that ran without the rows of other kernels, which it could not read."""
     named, told = ", ".join(dict.fromkeys(names)), first_line(cause)
     return f"stored rows of {named} could not be read ({told}): this one ran without them"
+
+
+def cache_found(text: str, made_at: float, *, is_own: bool) -> str:
+    """Return the note on an action before which a cache of the user's was given rows that were stored."""
+    whose = "" if is_own else ", another kernel"
+    return f"{text} takes the rows that were stored (from {moment(made_at)}{whose})"
 
 
 def columns_kept(names: str) -> str:

@@ -339,6 +339,9 @@ class _Lines(DeployingListener):
     def read(self, call: ReadCall) -> DataFrame:
         return self._actions.read(call)
 
+    def cached(self, df: DataFrame, text: str) -> None:
+        self._actions.cached(df, text)
+
     def ran_plainly(self, location: SourceLocation, text: str, refusal: Exception, seconds: float) -> None:
         reason = refusal.__cause__ or refusal if isinstance(refusal, NotDeployedError) else refusal
         if isinstance(reason, UserError):

@@ -26,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from py4j.protocol import Py4JError
@@ -159,6 +159,8 @@ class _Rows:
 
     files: RowFiles
     rows: Any
+    are_there: Callable[[], bool]
+    """Whether Spark still holds them."""
     schema: str
     partitions: int
     what: str
@@ -180,6 +182,10 @@ class _Rows:
         part.rmdir()
         return moved
 
+
+_Found = TypeVar("_Found")
+
+_Own = Callable[[Path], Path]
 
 _Write = Callable[[_Rows, Path], "list[_File] | None"]
 """Writes rows to a folder; returns None if that was not possible in time."""
@@ -230,34 +236,86 @@ class DurableRows:
         by_note : bool
             Whether the entry is of another plan of the same query, whose rows may lie otherwise.
         """
-        session = result.handle.session
-        entry = self._store.find(stored_as) if result.over is not None and session is not None else None
+        session, over = result.handle.session, result.over
+        entry = self._store.find(stored_as) if over is not None and session is not None else None
         if entry is None:
             return None
-        assert result.over is not None
-        try:
-            schema, rows = stored_schema(result.plan.schema().json()), _StoredRows.of(entry)
-            if rows.schema != schema:
-                raise _OtherLayoutError(OTHER_COLUMNS)
-            self._store.mark_used(entry)
-            self._check(entry, rows.files)
-            paths = [f"file:{self._store.files_of(entry) / file.name}" for file in rows.files]
-            builder = result.over(row_files(self._sc, session).read(paths, schema, rows.partitions))
+
+        def opened() -> tuple[_StoredRows, JavaObject]:
+            assert entry is not None
+            assert over is not None
+            rows, stored = self._opened(entry, result.plan.schema().json(), session, self._store.files_of(entry))
+            builder = over(stored)
             if builder is None:
                 raise _OtherLayoutError(OTHER_PARTITIONS)
             if by_note and (not rows.layout or self._layout(builder) != rows.layout):
                 raise _OtherLayoutError(OTHER_LAYOUT)
+            return rows, builder
+
+        found = self._tried(entry, opened, by_note=by_note)
+        if found is None:
+            return None
+        rows, builder = found
+        kept = KeptRows(builder, partial(builder.clearCache, False), partial(self._are_there, entry, rows.files))
+        return entry, kept, rows.kept_bytes
+
+    def fill(
+        self, stored_as: str, schema_json: str, session: JavaObject, own: _Own, over: Callable[[JavaObject], bool]
+    ) -> DurableEntry | None:
+        """Let a cache of the user's be filled from an entry; return that, or None if there is none.
+
+        Parameters
+        ----------
+        own : callable
+            Returns a folder with the files of another one, which lasts as long as the cache may.
+        over : callable
+            Lets the cache read an RDD of rows; returns False if it has other partitions.
+        """
+        entry = self._store.find(stored_as)
+        if entry is None:
+            return None
+
+        def opened() -> DurableEntry:
+            assert entry is not None
+            _, stored = self._opened(entry, schema_json, session, own(self._store.files_of(entry)))
+            if not over(stored.all()):
+                raise _OtherLayoutError(OTHER_PARTITIONS)
+            return entry
+
+        return self._tried(entry, opened)
+
+    def _opened(
+        self, entry: DurableEntry, schema_json: str, session: JavaObject, folder: Path
+    ) -> tuple[_StoredRows, JavaObject]:
+        """Return what an entry says of its rows, and the rows (``RowFiles.Stored``), whose files in a folder are whole.
+
+        Raises
+        ------
+        DamagedError
+            If they are not, or if the rows have other columns.
+        NotStorableError, Py4JError, PySparkException
+            If they cannot be read.
+        """
+        schema, rows = stored_schema(schema_json), _StoredRows.of(entry)
+        if rows.schema != schema:
+            raise _OtherLayoutError(OTHER_COLUMNS)
+        self._store.mark_used(entry)
+        self._check(folder, rows.files)
+        paths = [f"file:{folder / file.name}" for file in rows.files]
+        return rows, row_files(self._sc, session).read(paths, schema, rows.partitions)
+
+    def _tried(self, entry: DurableEntry, read: Callable[[], _Found], *, by_note: bool = False) -> _Found | None:
+        """Return what a function makes of an entry; None if that cannot be used, which is then told, or removed."""
+        try:
+            return read()
         except DamagedError as error:
             if by_note and isinstance(error, _OtherLayoutError):
                 _LOG.debug("the stored rows of %r are those of another plan: %s", entry.what, error)
             else:
                 self._store.drop_damaged(entry.key, error)
-            return None
-        except (Py4JError, PySparkException, NotStorableError) as error:
+        except (NotStorableError, OSError, Py4JError, PySparkException) as error:
             _LOG.warning("The stored rows of %r are not read: %s", entry.what, error)
-            return None
-        kept = KeptRows(builder, partial(builder.clearCache, False), partial(self._are_there, entry, rows.files))
-        return entry, kept, rows.kept_bytes
+        return None
 
     def _layout(self, builder: JavaObject) -> str:
         return ResultKeys(self._sc).layout_of(builder.cachedPlan())
@@ -269,15 +327,14 @@ class DurableRows:
         entry = self._store.find(result.durable_key)
         try:
             if entry is not None:
-                self._check(entry, _StoredRows.of(entry).files)
+                self._check(self._store.files_of(entry), _StoredRows.of(entry).files)
                 return
         except DamagedError as error:
             self._store.drop_damaged(result.durable_key, error)
         retained_results(self._sc).drop(lambda one: one is result)
 
-    def _check(self, entry: DurableEntry, files: Sequence[_File]) -> None:
-        """Raise `DamagedError` unless all files of an entry are as they were written."""
-        folder = self._store.files_of(entry)
+    def _check(self, folder: Path, files: Sequence[_File]) -> None:
+        """Raise `DamagedError` unless all files of an entry, in a folder, are as they were written."""
         with ThreadPoolExecutor(4) as pool:
             for file, found in zip(files, pool.map(lambda file: _checksum(folder / file.name), files), strict=True):
                 if found != file.checksum:
@@ -336,8 +393,25 @@ class DurableRows:
         if entry is not None and self._is_whole(entry):  # another process was faster
             self._note_stored(result)
             return
-        make = partial(self._stored, result)
+        new = DurableEntry(result.durable_key, result.what, result.seconds, result.made_at, b"", kernel=result.kernel)
+        kept: Kept = result.computed
+        make = partial(self._stored, new, kept, result.bytes, kept.rows.are_loaded)
         self._store.store_later(make, result.seconds, partial(self._note_stored, result), may_wait=True)
+
+    def store_cache(self, entry: DurableEntry, kept: Kept) -> None:
+        """Store the rows of a cache of the user's when there is time, if that is worth it."""
+        number = kept.rows.builder.cachedColumnBuffers().id()
+        size = stored_bytes(self._sc, number)
+        known = self._store.find(entry.key)
+        if entry.seconds <= self._cost(size) or (known is not None and self._is_whole(known)):
+            return
+        # Later, the user may have dropped them: a plan that is made then would cache them again.
+        rows = row_files(self._sc, kept.rows.builder.cachedPlan().session()).rows(kept.plan)
+
+        def make() -> DurableEntry | None:
+            return self._stored(entry, kept, size, lambda: stored_bytes(self._sc, number) > 0, rows)
+
+        self._store.store_later(make, entry.seconds, may_wait=True)
 
     def _cost(self, size: int) -> float:
         """Return the seconds that it takes to store rows, and to read them, at most."""
@@ -346,20 +420,23 @@ class DurableRows:
     def _note_stored(self, result: RetainedResult) -> None:
         result.stored_at = self._store.path(result.durable_key)
 
-    def _stored(self, result: RetainedResult) -> DurableEntry | None:
+    def _stored(
+        self,
+        entry: DurableEntry,
+        kept: Kept,
+        size: int,
+        are_there: Callable[[], bool],
+        rows: JavaObject | None = None,
+    ) -> DurableEntry | None:
         """Write rows, unless they are gone; called on the storing thread."""
-        kept: Kept = result.computed
         if not kept.rows.hold():
             return None
         try:
-            if not kept.rows.are_loaded() or not self._store.has_room(result.durable_key, result.bytes, result.seconds):
+            if not are_there() or not self._store.has_room(entry.key, size, entry.seconds):
                 return None
-            entry = DurableEntry(
-                result.durable_key, result.what, result.seconds, result.made_at, b"", kernel=result.kernel
-            )
-            return self._with_rows(entry, kept, result.bytes, self._write_in_time)
+            return self._with_rows(entry, kept, size, self._write_in_time, are_there, rows)
         except NotStorableError as reason:
-            _LOG.debug("the rows of %s are not stored: %s", result.what, reason)
+            _LOG.debug("the rows of %s are not stored: %s", entry.what, reason)
             return None
         except (Py4JError, OSError):
             if self._is_over():
@@ -380,19 +457,27 @@ class DurableRows:
             If they cannot be written.
         """
         size = stored_bytes(self._sc, kept.rows.builder.cachedColumnBuffers().id())
-        written = self._with_rows(entry, kept, size, _write_now)
+        written = self._with_rows(entry, kept, size, _write_now, kept.rows.are_loaded)
         assert written is not None
         self._store.store(written)
 
-    def _with_rows(self, entry: DurableEntry, kept: Kept, size: int, write: _Write) -> DurableEntry | None:
+    def _with_rows(
+        self,
+        entry: DurableEntry,
+        kept: Kept,
+        size: int,
+        write: _Write,
+        are_there: Callable[[], bool],
+        rows: JavaObject | None = None,
+    ) -> DurableEntry | None:
         """Write rows, and return the entry that finds them; None if they could not be written in time."""
         assert kept.plan is not None
         schema = stored_schema(kept.plan.schema().json())
         files = row_files(self._sc, kept.plan.cacheBuilder().cachedPlan().session())
         folder = self._store.begin_files()
         try:
-            rows = files.rows(kept.plan)
-            stored = write(_Rows(files, rows, schema, int(rows.getNumPartitions()), entry.what), folder)
+            rows = rows or files.rows(kept.plan)
+            stored = write(_Rows(files, rows, are_there, schema, int(rows.getNumPartitions()), entry.what), folder)
             if stored is None:
                 self._store.drop_files(folder.name)
                 return None
@@ -405,12 +490,17 @@ class DurableRows:
         return replace(entry, content=content, folder=name, folder_bytes=sum(file.bytes for file in stored))
 
     def _write_in_time(self, rows: _Rows, folder: Path) -> list[_File] | None:
-        """Write all partitions, some at a time, while no other job runs (rule 2); None if others always do."""
+        """Write all partitions, some at a time, while no other job runs (rule 2).
+
+        None if others always do, or if the rows were dropped meanwhile: the user may do that with those of a cache.
+        """
         stored: list[_File] = []
         jobs, at_a_time = self._background_jobs(_TAG), max(1, self._sc.defaultParallelism // 2)
         first = tries = 0
         while first < rows.partitions:
             if tries == _MOST_TRIES or not jobs.awaitQuiet(int(1000 * QUIET_S), int(1000 * _PATIENCE_S)):
+                return None
+            if not rows.are_there():
                 return None
             jobs.begin(f"stores rows of {rows.what} for later kernels")
             try:

@@ -238,8 +238,14 @@ class ResultKeys:
         *more : str
             What else the answer depends on, such as the action.
         """
-        settled_ms = int(1000 * (time.time() - SETTLED_S))
-        return self._key(self._keys.keyOfAnswer, query_execution, settled_ms, more=more)
+        return self._key(self._keys.keyOfAnswer, query_execution, _settled_ms(), more=more)
+
+    def of_cache(self, builder: JavaObject, session: JavaObject) -> ResultKey | NoKey:
+        """Return the key of the rows that a cache of the user's is about to hold, by its ``CachedRDDBuilder``.
+
+        It has none unless any process would put the same rows there.
+        """
+        return self._key(self._keys.keyOfCache, builder, session, _settled_ms(), more=("cache",))
 
     def of_query(self, query: JavaObject) -> QueryFacts:
         """Return what an analysed ``LogicalPlan`` says, by the rules of keys; nothing is planned for it."""
@@ -330,6 +336,10 @@ class ResultKeys:
             conf, hadoop = json.loads(self._keys.settings(number))
             digest = self._settings[number] = settings_digest(conf, self._sc.version, hadoop)
         return digest
+
+
+def _settled_ms() -> int:
+    return int(1000 * (time.time() - SETTLED_S))
 
 
 def settings_digest(conf: Mapping[str, str], spark_version: str, hadoop: Mapping[str, str] | None = None) -> str:

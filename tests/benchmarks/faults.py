@@ -98,10 +98,18 @@ def widest_region(graph: ExecutionGraph, groups: Sequence[int]) -> int:
 def holds_all_slots(graph: ExecutionGraph) -> bool:
     """Whether regions may hold slots side by side, so that only slots for all of them are enough for sure.
 
-    So it is in unbounded mode, and with HYBRID results, whose consumers wait in their slots.
+    So it is in unbounded mode, and with HYBRID results, whose consumers wait in their slots. A task also waits in its
+    slot for one of its region that is in another slot sharing group: two such regions may hold what each other needs,
+    and Flink, too, then waits for ever, as either of them would fit.
     """
     is_streaming = graph.job_graph.job_type is RuntimeExecutionMode.STREAMING
-    return is_streaming or any(result.result_type.is_hybrid for result in graph.results)
+    waits_in_slot = any(
+        result.result_type.must_be_pipelined_consumed
+        and result.producer.job_vertex.slot_sharing_group is not edge.consumer.job_vertex.slot_sharing_group
+        for result in graph.results
+        for edge in result.consumers
+    )
+    return is_streaming or waits_in_slot or any(result.result_type.is_hybrid for result in graph.results)
 
 
 def allowed_ends(case: Case, result: SimulationResult, can_finish: bool) -> set[JobStatus]:

@@ -149,6 +149,16 @@ class HandOver(Hook):
         recorder.calls.use(frames_in(args[:1]))
 
 
+class Cached(HandOver):
+    """`cache` and `persist`: Spark will keep the DataFrame's rows once something has read them."""
+
+    def after(self, recorder: Recorder, args: Args, kwargs: Kwargs, result: Any) -> Any:
+        if recorder.threads.is_own():
+            text = recorder.source.call_text(user_frame(), self.method, args[1:], kwargs)
+            recorder.listener.cached(args[0], text)
+        return result
+
+
 class JavaHalf(HandOver):
     """`_jdf`, asked for by code outside the DataFrame."""
 

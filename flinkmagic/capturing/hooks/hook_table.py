@@ -28,12 +28,15 @@ _VIEWS = (
     "registerTempTable",
 )
 
-_USES = ("asTable", "cache", "exists", "persist", "scalar")
-"""Methods of `DataFrame` that read no rows yet, but hand the DataFrame on."""
+_CACHES = ("cache", "persist")
+
+_USES = ("asTable", "exists", "scalar")
+"""Other methods of `DataFrame` that read no rows yet, but hand the DataFrame on."""
 
 _NOT_HOOKED = frozenset(
     {
         *_VIEWS,
+        *_CACHES,
         *_USES,
         "colRegex",
         "explain",
@@ -164,6 +167,8 @@ def _wanted() -> Iterator[Entry]:
     yield frame, "randomSplit", RandomSplit
     for name in _VIEWS:
         yield frame, name, call_hooks.TempView
+    for name in _CACHES:
+        yield frame, name, call_hooks.Cached
     for name in _USES:
         yield frame, name, call_hooks.HandOver
     yield frame, "observe", Observe

@@ -332,7 +332,7 @@ public class PlanRebuilder {
      * A node takes the session that is active on the thread that makes it; a thread that is new to Spark has none. So
      * the plan's session is made the active one while nodes are made.
      */
-    private static Option enter(SparkPlan plan) {
+    public static Option enter(SparkPlan plan) {
         Option before = SparkSession.getActiveSession();
         SparkSession own = plan.session();
         if (own != null) {
@@ -341,7 +341,7 @@ public class PlanRebuilder {
         return before;
     }
 
-    private static void leave(Option before) {
+    public static void leave(Option before) {
         if (before.isDefined()) {
             SparkSession.setActiveSession((SparkSession) before.get());
         } else {

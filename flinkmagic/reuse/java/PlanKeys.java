@@ -20,6 +20,7 @@ import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.api.python.PythonRDD;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -282,6 +283,28 @@ public class PlanKeys {
         settings = SessionSettings.numberOf(query.sparkSession().sessionState(), PERSISTED.context());
         try {
             return answer(fact.reason == null ? factOf(plan) : fact, settings);
+        } finally {
+            settings = null;
+        }
+    }
+
+    /**
+     * As `keyOf`, of what a cache of the user's is about to hold, or holds, if any process would put the same rows there.
+     *
+     * @param settledMs as in `keyOfAnswer`
+     */
+    public String keyOfCache(CachedRDDBuilder builder, SparkSession session, long settledMs) throws Exception {
+        rules(true, true);
+        this.settledMs = settledMs;
+        // The plan's own session is a copy under other settings, none of which affects rows.
+        settings = SessionSettings.numberOf(session.sessionState(), PERSISTED.context());
+        try {
+            PlanFact held = held(builder);
+            if (held == null) {
+                held = new PlanFact();
+                held.refuse("its rows are this cache's own");
+            }
+            return answer(held, settings);
         } finally {
             settings = null;
         }

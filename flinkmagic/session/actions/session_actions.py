@@ -14,11 +14,13 @@
 7. An action whose small answer is known, because it was asked for before, runs nothing (`asked_answers`).
 8. What a signal handler of the user's raises ends the action, wherever it is.
 9. If the last stage fails, and reads rows that another process has stored, the action is made as it is.
-10. `toLocalIterator` computes its rows as they are asked for: how that ended is told when it is known.
+10. With a durable store, a cache of the user's may take stored rows (`durable_caches`): the next action tells.
+11. `toLocalIterator` computes its rows as they are asked for: how that ended is told when it is known.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections import deque
@@ -37,6 +39,7 @@ from flinkmagic.errors.actions import (
     ActionCancelledError,
     ActionFailedError,
     PartitionsAskedError,
+    cache_found,
     failed_in,
     not_kept,
     not_noted,
@@ -48,7 +51,9 @@ from flinkmagic.jvm.java import execution_of
 from flinkmagic.options import JobOptions
 from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.planning.run_origin import NO_QUERY, LineQuery
+from flinkmagic.reuse.durable_caches import DurableCaches, durable_caches
 from flinkmagic.reuse.durable_rows import durable_rows
+from flinkmagic.reuse.durable_store import KERNEL
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.action_graph import ActionGraph
 from flinkmagic.session.actions.action_kinds import ActionKind, PlainCallError, action_kind, java_call, query_name
@@ -63,11 +68,14 @@ from flinkmagic.session.line_as_job import Line, carry_out
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
     from flinkmagic.capturing.capture_listener import ActionCall, ReadCall
     from flinkmagic.capturing.program import Program
     from flinkmagic.session.job import Job
+
+_LOG = logging.getLogger(__name__)
 
 _LONG_CALL_SITE = "callSite.long"
 """Spark 3.5 to 4.3 keep this with each stage and query (`CallSite.LONG_FORM`)."""
@@ -128,6 +136,20 @@ class SessionActions:
         """Make a DataFrame of files; schemas inferred before are reused (`known_schemas`)."""
         return read_files(call, self._durable) if self._options.retain == "session" else call.run_plainly()
 
+    def cached(self, df: DataFrame, text: str) -> None:
+        """Let a cache that was just asked for find its rows in the durable store, or be stored there (rule 10)."""
+        caches = self._caches(df.sparkSession.sparkContext)
+        if caches is None:
+            return
+        try:
+            with withheld_log():
+                caches.cached(df, text)
+        except SPARKS_ERRORS as error:  # Spark fills the cache itself
+            _LOG.warning("The rows of %s are neither stored nor found: %s", text, error)
+
+    def _caches(self, sc: SparkContext) -> DurableCaches | None:
+        return durable_caches(sc, self._durable) if self._options.retain == "session" else None
+
     def _frames(self, call: ActionCall) -> KeptFrames:
         return self._own_frames or KeptFrames.of(call.df.sparkSession.sparkContext)
 
@@ -146,7 +168,11 @@ class SessionActions:
     def carry_out(self, call: ActionCall, report: ActionReport | None = None) -> Any:
         """Carry out an action without asking whether its answer is known; return what plain PySpark returns."""
         report = report or ActionReport(call.method, call.text, call.location)
-        texts = TextReads(call.df.sparkSession.sparkContext, action_kind(call.method), self._frames(call).budget)
+        sc = call.df.sparkSession.sparkContext
+        texts, caches = TextReads(sc, action_kind(call.method), self._frames(call).budget), self._caches(sc)
+        if caches is not None:
+            told = (cache_found(text, one.made_at, is_own=one.kernel == KERNEL) for text, one in caches.found())
+            report = replace(report, note="; ".join(told))
         try:
             with withheld_log():
                 graph: ActionGraph | str = self._graph(call, texts)
@@ -169,6 +195,8 @@ class SessionActions:
                 seconds = time.monotonic() - report.began
                 self._frames(call).budget.note(seconds)
                 texts.ended(seconds)
+                if caches is not None:
+                    caches.store_filled()
 
     def _graph(self, call: ActionCall, texts: TextReads) -> ActionGraph | str:
         """Compile an action's query; return the reason if it has no stages for us."""
@@ -373,7 +401,7 @@ class SessionActions:
         return self._handed_out(answer, self._note(report))
 
     def _handed_out(self, rows: Iterator[Any], report: ActionReport) -> Iterator[Any]:
-        """Hand rows out as they are asked for (rule 10)."""
+        """Hand rows out as they are asked for (rule 11)."""
         started = time.monotonic()
         try:
             yield from rows

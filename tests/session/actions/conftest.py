@@ -68,6 +68,9 @@ class Session(CaptureListener):
     def read(self, call):
         return self.actions.read(call) if self.knows_schemas else super().read(call)
 
+    def cached(self, df, text):
+        self.actions.cached(df, text)
+
     def _run(self, source):
         *lines, last = textwrap.dedent(source).strip().splitlines()
         text = "\n".join([*lines, f"answer = ({last})"])
