@@ -25,12 +25,12 @@ CHECKOUT = Path(__file__).parents[1]
 
 
 def opened() -> str:
-    """Start the server as Binder does, and return the path that its root leads to."""
+    """Start the server that Binder starts, whatever is on PATH, and return the path that its root leads to."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     options = (f"--port={port}", "--no-browser", "--ServerApp.token=", "--allow-root", "--ServerApp.port_retries=0")
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyter", "notebook", *options],
+        [sys.executable, "-m", "notebook", *options],
         cwd=CHECKOUT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
