@@ -28,7 +28,6 @@ from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.durable_rows import DurableRows, durable_rows
 from flinkmagic.reuse.durable_store import DurableEntry
-from flinkmagic.reuse.job_rows import Kept, KeptRows
 from flinkmagic.reuse.result_keys import ResultKey, ResultKeys
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ _MOST_EMPTY = 50
 class _Empty:
     """A cache that Spark has not filled yet."""
 
-    kept: Kept
+    relation: JavaObject
     durable_key: str
     what: str
 
@@ -88,7 +87,7 @@ class DurableCaches:
         if entry is not None:
             self._found.append((what, entry))
         else:
-            self._empty.append(_Empty(Kept(relation, KeptRows(builder, lambda: None)), stored_as, what))
+            self._empty.append(_Empty(relation, stored_as, what))
 
     def found(self) -> list[tuple[str, DurableEntry]]:
         """Return the calls that have found stored rows since this was last asked, and what they have found."""
@@ -102,10 +101,10 @@ class DurableCaches:
 
     def store_filled(self) -> None:
         """Store the rows of the caches that Spark has filled meanwhile, when there is time."""
-        for one in [one for one in self._empty if one.kept.rows.are_loaded()]:
+        for one in [one for one in self._empty if one.relation.cacheBuilder().isCachedColumnBuffersLoaded()]:
             self._empty.remove(one)
-            seconds = float(self._java.secondsToFill(jvm_context(self._sc), one.kept.rows.builder))
-            self._rows.store_cache(DurableEntry(one.durable_key, one.what, seconds, time.time(), b""), one.kept)
+            seconds = float(self._java.secondsToFill(jvm_context(self._sc), one.relation.cacheBuilder()))
+            self._rows.store_cache(DurableEntry(one.durable_key, one.what, seconds, time.time(), b""), one.relation)
 
 
 def _own_files(sc: SparkContext, folder: Path) -> Path:

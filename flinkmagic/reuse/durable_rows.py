@@ -159,8 +159,7 @@ class _Rows:
 
     files: RowFiles
     rows: Any
-    are_there: Callable[[], bool]
-    """Whether Spark still holds them."""
+    kept: KeptRows
     schema: str
     partitions: int
     what: str
@@ -181,6 +180,21 @@ class _Rows:
                 path.unlink()
         part.rmdir()
         return moved
+
+
+class _CacheRows(KeptRows):
+    """Rows of a cache of the user's, who may drop them: they are loaded as long as Spark holds these very ones."""
+
+    def __init__(self, sc: SparkContext, builder: JavaObject) -> None:
+        super().__init__(builder, lambda: None)
+        self._sc, self._number = sc, int(builder.cachedColumnBuffers().id())
+
+    def bytes(self) -> int:
+        """Return how many bytes Spark holds of them."""
+        return stored_bytes(self._sc, self._number)
+
+    def are_loaded(self) -> bool:
+        return self.bytes() > 0
 
 
 _Found = TypeVar("_Found")
@@ -394,23 +408,19 @@ class DurableRows:
             self._note_stored(result)
             return
         new = DurableEntry(result.durable_key, result.what, result.seconds, result.made_at, b"", kernel=result.kernel)
-        kept: Kept = result.computed
-        make = partial(self._stored, new, kept, result.bytes, kept.rows.are_loaded)
+        make = partial(self._stored, new, result.computed, result.bytes)
         self._store.store_later(make, result.seconds, partial(self._note_stored, result), may_wait=True)
 
-    def store_cache(self, entry: DurableEntry, kept: Kept) -> None:
-        """Store the rows of a cache of the user's when there is time, if that is worth it."""
-        number = kept.rows.builder.cachedColumnBuffers().id()
-        size = stored_bytes(self._sc, number)
-        known = self._store.find(entry.key)
+    def store_cache(self, entry: DurableEntry, relation: JavaObject) -> None:
+        """Store the rows of a cache of the user's, which is filled, when there is time, if that is worth it."""
+        builder = relation.cacheBuilder()
+        rows = _CacheRows(self._sc, builder)
+        size, known = rows.bytes(), self._store.find(entry.key)
         if entry.seconds <= self._cost(size) or (known is not None and self._is_whole(known)):
             return
         # Later, the user may have dropped them: a plan that is made then would cache them again.
-        rows = row_files(self._sc, kept.rows.builder.cachedPlan().session()).rows(kept.plan)
-
-        def make() -> DurableEntry | None:
-            return self._stored(entry, kept, size, lambda: stored_bytes(self._sc, number) > 0, rows)
-
+        planned = row_files(self._sc, builder.cachedPlan().session()).rows(relation)
+        make = partial(self._stored, entry, Kept(relation, rows), size, planned)
         self._store.store_later(make, entry.seconds, may_wait=True)
 
     def _cost(self, size: int) -> float:
@@ -421,20 +431,15 @@ class DurableRows:
         result.stored_at = self._store.path(result.durable_key)
 
     def _stored(
-        self,
-        entry: DurableEntry,
-        kept: Kept,
-        size: int,
-        are_there: Callable[[], bool],
-        rows: JavaObject | None = None,
+        self, entry: DurableEntry, kept: Kept, size: int, planned: JavaObject | None = None
     ) -> DurableEntry | None:
         """Write rows, unless they are gone; called on the storing thread."""
         if not kept.rows.hold():
             return None
         try:
-            if not are_there() or not self._store.has_room(entry.key, size, entry.seconds):
+            if not kept.rows.are_loaded() or not self._store.has_room(entry.key, size, entry.seconds):
                 return None
-            return self._with_rows(entry, kept, size, self._write_in_time, are_there, rows)
+            return self._with_rows(entry, kept, size, self._write_in_time, planned)
         except NotStorableError as reason:
             _LOG.debug("the rows of %s are not stored: %s", entry.what, reason)
             return None
@@ -457,18 +462,12 @@ class DurableRows:
             If they cannot be written.
         """
         size = stored_bytes(self._sc, kept.rows.builder.cachedColumnBuffers().id())
-        written = self._with_rows(entry, kept, size, _write_now, kept.rows.are_loaded)
+        written = self._with_rows(entry, kept, size, _write_now)
         assert written is not None
         self._store.store(written)
 
     def _with_rows(
-        self,
-        entry: DurableEntry,
-        kept: Kept,
-        size: int,
-        write: _Write,
-        are_there: Callable[[], bool],
-        rows: JavaObject | None = None,
+        self, entry: DurableEntry, kept: Kept, size: int, write: _Write, planned: JavaObject | None = None
     ) -> DurableEntry | None:
         """Write rows, and return the entry that finds them; None if they could not be written in time."""
         assert kept.plan is not None
@@ -476,8 +475,8 @@ class DurableRows:
         files = row_files(self._sc, kept.plan.cacheBuilder().cachedPlan().session())
         folder = self._store.begin_files()
         try:
-            rows = rows or files.rows(kept.plan)
-            stored = write(_Rows(files, rows, are_there, schema, int(rows.getNumPartitions()), entry.what), folder)
+            rows = planned or files.rows(kept.plan)
+            stored = write(_Rows(files, rows, kept.rows, schema, int(rows.getNumPartitions()), entry.what), folder)
             if stored is None:
                 self._store.drop_files(folder.name)
                 return None
@@ -500,7 +499,7 @@ class DurableRows:
         while first < rows.partitions:
             if tries == _MOST_TRIES or not jobs.awaitQuiet(int(1000 * QUIET_S), int(1000 * _PATIENCE_S)):
                 return None
-            if not rows.are_there():
+            if not rows.kept.are_loaded():
                 return None
             jobs.begin(f"stores rows of {rows.what} for later kernels")
             try:

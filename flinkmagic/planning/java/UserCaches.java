@@ -2,6 +2,7 @@ package flinkmagic.planning;
 
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Date;
@@ -115,8 +116,7 @@ public class UserCaches {
                 last = hasReadAll && (last < 0 || stage.stageId() < last) ? stage.stageId() : last;
             }
         }
-        HashSet<Integer> made = new HashSet<Integer>();
-        collect(batches, made);
+        HashSet<Integer> made = madeOf(batches);
         long milliseconds = 0;
         for (StageData stage : complete) {
             boolean isKnown = stage.submissionTime().isDefined() && stage.completionTime().isDefined();
@@ -128,13 +128,20 @@ public class UserCaches {
         return milliseconds / 1000.0;
     }
 
-    /** The numbers of an RDD and of all that it is made of. */
-    private static void collect(RDD rdd, HashSet<Integer> numbers) {
-        if (numbers.add(Integer.valueOf(rdd.id()))) {
-            for (Object dependency : JavaConverters.asJavaIterable(rdd.dependencies())) {
-                collect(((Dependency) dependency).rdd(), numbers);
+    /** The numbers of an RDD and of all that it is made of, which may be too deep for calls within calls. */
+    private static HashSet<Integer> madeOf(RDD rdd) {
+        HashSet<Integer> numbers = new HashSet<Integer>();
+        ArrayDeque<RDD> left = new ArrayDeque<RDD>();
+        left.add(rdd);
+        while (!left.isEmpty()) {
+            RDD next = (RDD) left.remove();
+            if (numbers.add(Integer.valueOf(next.id()))) {
+                for (Object dependency : JavaConverters.asJavaIterable(next.dependencies())) {
+                    left.add(((Dependency) dependency).rdd());
+                }
             }
         }
+        return numbers;
     }
 
     private static boolean hasAny(StageData stage, HashSet<Integer> numbers) {

@@ -290,7 +290,7 @@ class SessionActions:
         frames = self._frames(call)
         if given_up:  # else it fails in plain Spark, too
             frames.give_up(failed)
-            report = replace(report, note=given_up)
+            report = replace(report, note="; ".join(filter(None, [report.note, given_up])))
         try:
             answer = self._answer(call, graph, _driven(report, graph, job), texts, job)
             with _noting(call):

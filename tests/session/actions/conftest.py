@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 import flinkmagic
 from flinkmagic.capturing.capture_listener import CaptureListener
 from flinkmagic.capturing.source_code.source_location import CellSource
-from flinkmagic.reuse import retained_answers
+from flinkmagic.reuse import durable_rows, durable_store, result_keys, retained_answers
 from flinkmagic.session import SessionActions
 from tests.status_store import StatusStore
 
@@ -96,3 +96,13 @@ def answering(spark):
     session = Session(spark)
     session.knows_schemas = True
     return session
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """A durable store that takes whatever is to be stored, soon."""
+    monkeypatch.setattr(durable_store, "WRITE_S", -1e9)
+    monkeypatch.setattr(durable_rows, "WRITE_S", -1e9)
+    monkeypatch.setattr(durable_rows, "QUIET_S", 0.05)
+    monkeypatch.setattr(result_keys, "SETTLED_S", -3600)
+    return durable_store.durable_store(tmp_path / "store")

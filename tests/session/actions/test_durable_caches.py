@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flinkmagic.options import JobOptions
-from flinkmagic.reuse import durable_caches, durable_rows, durable_store, result_keys
+from flinkmagic.reuse import durable_caches, durable_rows, durable_store
 from flinkmagic.reuse.retained_answers import retained_answers
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.session_actions import SessionActions
@@ -19,15 +19,6 @@ MADE = "lines = spark.read.csv(path, schema='id long, text string').withColumn('
 CACHED = MADE + ".cache()"
 SUM = "lines.where('id > 5').agg(F.count('hash'), F.max('hash'), F.sum('id')).collect()"
 FILL = "lines.groupBy(F.expr('id % 3')).agg(F.max('hash')).collect()"
-
-
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    monkeypatch.setattr(durable_store, "WRITE_S", -1e9)
-    monkeypatch.setattr(durable_rows, "WRITE_S", -1e9)
-    monkeypatch.setattr(durable_rows, "QUIET_S", 0.05)
-    monkeypatch.setattr(result_keys, "SETTLED_S", -3600)
-    return durable_store.durable_store(tmp_path / "store")
 
 
 class Kernel:

@@ -36,15 +36,6 @@ KEPT = ("late.collect()", "late.groupBy(F.expr('total % 2')).count().collect()")
 """Actions after which the rows of `late` are kept."""
 
 
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    monkeypatch.setattr(durable_store, "WRITE_S", -1e9)
-    monkeypatch.setattr(durable_rows, "WRITE_S", -1e9)
-    monkeypatch.setattr(durable_rows, "QUIET_S", 0.05)
-    monkeypatch.setattr(result_keys, "SETTLED_S", -3600)
-    return durable_store.durable_store(tmp_path / "store")
-
-
 class Kernel:
     """A session that keeps rows, in a process that forgets what it has kept as if it were another one."""
 
