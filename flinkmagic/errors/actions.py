@@ -88,6 +88,10 @@ def cache_found(text: str, made_at: float, *, is_own: bool) -> str:
     return f"{text} takes the rows that were stored (from {moment(made_at)}{whose})"
 
 
+CACHE_NOT_FILLED = "the cache that it reads is filled by the first action that needs its rows"
+"""The note on an action that was answered as before, though its query would have filled a cache of the user's."""
+
+
 def columns_kept(names: str) -> str:
     """Return the note on an action that keeps columns of text files for later ones."""
     return f"keeps the columns that it reads of {names} for later actions"

@@ -575,7 +575,9 @@ class DurableRows:
     def _noted_as(self, df: DataFrame) -> str | None:
         """Return the key of the note on a DataFrame; None if its query has none."""
         query = ResultKeys(self._sc).of_answer(execution_of(df), _STORED)
-        return durable_keys(self._sc).of(query) if isinstance(query, ResultKey) else None
+        if not isinstance(query, ResultKey) or query.fills_cache:
+            return None
+        return durable_keys(self._sc).of(query)
 
 
 def _write_now(rows: _Rows, folder: Path) -> list[_File]:

@@ -90,6 +90,8 @@ class ResultKey:
     rows are in one of the orders that plain Spark may give."""
     runs_python: bool = False
     """Whether Python functions are run."""
+    fills_cache: bool = False
+    """Whether the query reads a cache of the user's that is not filled yet."""
 
 
 @dataclass(frozen=True)
@@ -229,9 +231,10 @@ class ResultKeys:
     def of_answer(self, query_execution: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of what a query answers under the settings of its session; nothing is planned for it.
 
-        What the user has cached counts as it is read now: by what it was made of, if it was asked for before it was
-        filled, and neither files nor settings have changed since. What depends on the order of rows or on their
-        places in partitions has a key, too: it tells whether plain Spark could give what it gave before.
+        What the user has cached counts as it is read now: by what it is made of, if it was asked for before it was
+        filled, and neither files nor settings have changed since. A query that fills it has no key otherwise. What
+        depends on the order of rows or on their places in partitions has a key, too: it tells whether plain Spark could
+        give what it gave before.
 
         Parameters
         ----------
@@ -303,7 +306,13 @@ class ResultKeys:
         whole = json.dumps([answer["digest"], settings, *more])
         digest = hashlib.sha256(whole.encode()).hexdigest()
         return ResultKey(
-            digest, answer["portable"], tuple(answer["files"]), settings, answer["durable"], answer["python"]
+            digest,
+            answer["portable"],
+            tuple(answer["files"]),
+            settings,
+            answer["durable"],
+            answer["python"],
+            answer["fills"],
         )
 
     def _answer(self, ask: Callable[..., str | bytes], *asked: JavaObject | int) -> dict[str, Any]:

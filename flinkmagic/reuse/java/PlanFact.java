@@ -23,6 +23,9 @@ public class PlanFact {
     /** Whether Python functions of the user's are run. */
     public boolean runsPython = false;
 
+    /** Whether its run fills a cache of the user's. */
+    public boolean fillsCache = false;
+
     public final LinkedHashSet<Integer> files = new LinkedHashSet<Integer>();
 
     /** The file indexes in the order in which they stand in the plan, each as often as it does there. */
@@ -40,6 +43,7 @@ public class PlanFact {
         runsPython = runsPython || part.runsPython;
         chooses = chooses || part.chooses;
         byOrder = byOrder || part.byOrder;
+        fillsCache = fillsCache || part.fillsCache;
         files.addAll(part.files);
         reads.addAll(part.reads);
         if (reads.size() > MOST_READS) {

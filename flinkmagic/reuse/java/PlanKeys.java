@@ -227,6 +227,7 @@ public class PlanKeys {
         answer.put("portable", Boolean.valueOf(fact.portable && (ofAnswer || !fact.byOrder)));
         answer.put("durable", Boolean.valueOf(fact.portable && fact.durable));
         answer.put("python", Boolean.valueOf(fact.runsPython));
+        answer.put("fills", Boolean.valueOf(fact.fillsCache));
         answer.put("files", new ArrayList<Integer>(fact.files));
         answer.put("unknown", new ArrayList<String>(unknown.keySet()));
         return answer;
@@ -257,7 +258,8 @@ public class PlanKeys {
 
     /**
      * As `keyOf`, of an analysed query whose answer was given, and may be given again: each run of a query is free in
-     * what depends on the order of its rows. What the user has cached is part of the query, as for Spark.
+     * what depends on the order of its rows. What the user has cached is part of the query, as for Spark. It also says
+     * whether a run of the query fills any of it.
      *
      * @param settledMs when a local file must have been changed at the latest so that its change time tells it from
      *     later changes
@@ -722,8 +724,10 @@ public class PlanKeys {
         }
         boolean isLoaded = builder.isCachedColumnBuffersLoaded();
         PlanFact held = settings == null ? null : held(builder);
-        if (held != null && (isLoaded || !ofAnswer)) {
+        boolean fills = fact.fillsCache || !isLoaded;  // a filled one does not read the caches that it was made of
+        if (held != null) {
             fact.merge(held);
+            fact.fillsCache = fills;
             Digests.text("cache of", held.digest, out);
             return;
         }
@@ -731,8 +735,9 @@ public class PlanKeys {
             fact.merge(factOf(builder.cachedPlan()));
         }
         if (!isLoaded && ofAnswer) {
-            fact.refuse("the query fills a cache");
+            fact.refuse("the query fills a cache with rows that are its own");
         }
+        fact.fillsCache = fills;
         fact.portable = false;
         Digests.text("cache", String.valueOf(Digests.identity(builder)), out);
     }

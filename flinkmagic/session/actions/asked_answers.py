@@ -4,8 +4,9 @@
    arguments, and what of this process shapes the answer. Neither the DataFrame nor the cell matter.
 2. It is given only if all files that the query reads are what they were.
 3. What was answered is kept if the key is still the same then, and if it is small (`retained_answers`).
-4. An action that is called for its effects is always carried out. So is one whose query would fill a cache of the
-   user's, is observed, or is followed by a query listener.
+4. An action that is called for its effects is always carried out. So is one whose query is observed, or is followed by
+   a query listener; or would fill a cache of the user's, unless another kernel has answered it: this one then has the
+   cache filled by the first action that needs it.
 5. If something of ours fails here, the action is carried out, and a line says so, once for each SparkContext.
 6. With a durable store, what is kept is also stored, by a key that holds in later processes (`durable_keys`), and what
    is not kept is looked for there. It is made with the schema of this process's query, and is then kept.
@@ -23,12 +24,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.display.printable import lines_visible
-from flinkmagic.errors.actions import not_known
+from flinkmagic.errors.actions import CACHE_NOT_FILLED, not_known
 from flinkmagic.errors.base import is_from_signal
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.jvm.java import execution_of
 from flinkmagic.reuse.durable_keys import durable_keys
-from flinkmagic.reuse.durable_store import DurableEntry
+from flinkmagic.reuse.durable_store import KERNEL, DurableEntry
 from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_answers import retained_answers
 from flinkmagic.reuse.stored_answers import FRAME, ROWS, NotExactError, read, written
@@ -59,8 +60,11 @@ class AskedAnswer:
         self.call = replace(call, original=self._showing(call.original)) if call.method == "show" else call
         """The action to run if no answer is known."""
         kept = self._store.find(self._key) or self._stored()
-        self.known = kept if kept is not None and not keys.changed_file(rows.files) else None
+        may_give = kept is not None and (not rows.fills_cache or kept.kernel != KERNEL)
+        self.known = kept if may_give and not keys.changed_file(rows.files) else None
         """What was answered before; None if that is not known, or no longer right."""
+        self.note = CACHE_NOT_FILLED if rows.fills_cache else ""
+        """What the user should know of an answer that is given again."""
 
     def give(self) -> Any:
         """Answer as before."""

@@ -126,7 +126,8 @@ class SessionActions:
         if question.known is not None:
             answer, known = question.give(), question.known
             self._frames(call).budget.note(time.monotonic() - report.began, known.seconds)
-            self._note(replace(report, kept_at=known.made_at, saved_seconds=known.seconds, kernel=known.kernel))
+            report = replace(report, kept_at=known.made_at, saved_seconds=known.seconds, kernel=known.kernel)
+            self._note(replace(report, note=question.note))
             return answer
         answer = self.carry_out(question.call, report)
         question.keep(answer, time.monotonic() - report.began)

@@ -506,7 +506,7 @@ def test_what_reads_a_cache_is_answered_by_what_was_put_into_it(answering, again
     asked = "more.agg(F.sum('m')).collect()"
     try:
         first = again(CACHED + asked)
-        assert len(list((store.folder / "flinkmagic-answers").iterdir())) == 1  # counting fills the cache
+        assert len(list((store.folder / "flinkmagic-answers").iterdir())) == 2
         answering.plain("spark.catalog.clearCache()")
         assert again(CACHED + asked) == first == [(28,)]
         assert answering.report.kept_at > 0

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from flinkmagic.errors.actions import CACHE_NOT_FILLED
 from flinkmagic.options import JobOptions
 from flinkmagic.reuse import durable_caches, durable_rows, durable_store
 from flinkmagic.reuse.retained_answers import retained_answers
 from flinkmagic.reuse.retained_results import retained_results
+from flinkmagic.session.actions import asked_answers
 from flinkmagic.session.actions.session_actions import SessionActions
 from tests.session.actions.conftest import Session
 
@@ -119,6 +121,47 @@ def test_answers_over_a_cache_that_has_found_its_rows_are_given_again(kernel) ->
     assert kernel.cell(SUM) == rows
     assert kernel.session.report.kept_at
     assert not kernel.has_parsed()
+
+
+def test_what_another_kernel_has_answered_fills_no_cache(kernel, monkeypatch) -> None:
+    kernel.keep()
+    rows = kernel.cell(SUM)
+    assert kernel.store.wait(60)
+    kernel.begin()
+    retained_answers(kernel.spark.sparkContext).drop(lambda one: True)
+    monkeypatch.setattr(asked_answers, "KERNEL", "another")
+    kernel.cell(FILL)
+    assert kernel.session.report.kept_at
+    assert kernel.session.report.note == CACHE_NOT_FILLED
+    assert kernel.cell(SUM) == rows
+    assert kernel.session.report.kept_at
+    assert not kernel.relation().cacheBuilder().isCachedColumnBuffersLoaded()
+    assert kernel.cell("lines.count()") == 1000
+    assert not kernel.session.report.kept_at
+    assert kernel.relation().cacheBuilder().isCachedColumnBuffersLoaded()
+    assert kernel.cell(SUM) == rows
+    assert kernel.session.report.kept_at
+    assert not kernel.session.report.note
+
+
+def test_what_this_kernel_has_answered_fills_a_cache_again(kernel) -> None:
+    kernel.keep()
+    kernel.begin()
+    kernel.cell(FILL)
+    assert not kernel.session.report.kept_at
+    assert kernel.relation().cacheBuilder().isCachedColumnBuffersLoaded()
+
+
+CHOSEN = MADE + ".limit(10).cache()"
+
+
+def test_what_fills_a_cache_with_rows_of_its_own_is_computed(kernel, monkeypatch) -> None:
+    monkeypatch.setattr(asked_answers, "KERNEL", "another")
+    for _ in range(2):
+        kernel.begin(CHOSEN)
+        kernel.cell(FILL)
+        assert not kernel.session.report.kept_at
+        assert kernel.store.wait(60)
 
 
 def test_a_filled_cache_is_sparks_own(kernel) -> None:
