@@ -45,8 +45,9 @@ from flinkmagic.reuse.work_done_before import NOTHING, TakenUp
 from flinkmagic.scheduling.default_scheduler import DefaultScheduler, RecoveredJob
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.failover.restart_strategy import RestartBackoffTimeStrategy
-from flinkmagic.scheduling.job_manager_runner import OnCompletion
+from flinkmagic.scheduling.job_manager_runner import ANSWER_S, OnCompletion
 from flinkmagic.scheduling.job_status import JobListener, JobStatus
+from flinkmagic.scheduling.main_thread import ask
 from flinkmagic.scheduling.recovery.job_graph_store import JobGraphStore, StoredJob
 from flinkmagic.scheduling.recovery.job_journal import JobJournal
 
@@ -175,7 +176,9 @@ class SparkDeployment(Deployment):
             lambda events: self._run(lambda: self._drive.handle(events)),
             lambda loss: self._run(lambda: self._lost(loss)),
         )
-        self._job_master.recovered = self._recovered(planned, former, journal)
+        recovered = self._recovered(planned, former, journal)
+        if recovered is not None:
+            ask(self.main_thread, partial(self._job_master.scheduler.recover, recovered), ANSWER_S)
         return self._job_master
 
     def _recovered(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any
 
-from flinkmagic.capturing.hooks.current_capture import HOOK_FILE
 from flinkmagic.capturing.hooks.patches import without_ours
-from flinkmagic.capturing.source_code.code_files import FLINKMAGIC
 from flinkmagic.magics.cell import CompiledBody
+
+_until_ours = partial(without_ours, with_sparks=False)
+"""What the user's line waits in is not shown."""
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def interrupted_in_a_call(shell: Any) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        _show_part(shell, interrupt, _up_to_ours)
+        _show_part(shell, interrupt, _until_ours)
         raise
 
 
@@ -56,23 +58,7 @@ def _user_lines(trace: TracebackType | None) -> TracebackType | None:
     """Return the frames of a traceback below ours, up to where the user's line called us again."""
     while trace is not None and not _is_body(trace):
         trace = trace.tb_next
-    return None if trace is None else _up_to_ours(trace.tb_next)
-
-
-def _up_to_ours(trace: TracebackType | None) -> TracebackType | None:
-    """Return the frames of a traceback above the first of ours: what the user's line waits in is not shown.
-
-    `without_ours` shows what is below our frames as well, where Spark has raised.
-    """
-    if trace is None:
-        return None
-    filename = trace.tb_frame.f_code.co_filename
-    if filename.startswith(FLINKMAGIC):
-        return None
-    rest = _up_to_ours(trace.tb_next)
-    if filename == HOOK_FILE:
-        return rest
-    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    return None if trace is None else _until_ours(trace.tb_next)
 
 
 def _is_body(trace: TracebackType) -> bool:

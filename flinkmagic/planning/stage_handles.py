@@ -196,6 +196,8 @@ class StageHandle:
     """Whether what it has done stays done outside of Spark, whatever becomes of its job."""
     is_made_again: ClassVar[bool] = False
     """Whether another run needs another object of the JVM's: this one keeps a failure, or what was read."""
+    is_measured: ClassVar[bool] = False
+    """Whether its operators are measured however short it was: what it returns says what it costs."""
     can_shrink: ClassVar[bool] = False
     """Whether Spark, if the driver loses the object of its rows, makes it again of their blocks (`DriverBroadcast`)."""
 
@@ -357,7 +359,7 @@ class BroadcastStageHandle(StageHandle):
     """
 
     kind = "broadcast"
-    returns_output = is_made_again = can_shrink = True
+    returns_output = is_made_again = is_measured = can_shrink = True
 
     def run(self, host: StageHost, ready: Callable[[], None]) -> None:
         ready()

@@ -48,7 +48,7 @@ class JobMasterServiceFactory(Protocol):
         listeners: Sequence[JobListener],
         on_over: OnCompletion,
     ) -> JobMaster:
-        """Make the master, which will begin where a former one ended; it is started when its journal is on the disk.
+        """Make the master, which knows what a former one has done; it is started when its journal is on the disk.
 
         Parameters
         ----------
@@ -82,20 +82,15 @@ class JobMasterServiceProcess(JobListener):
         self.job_master: JobMaster
         if store is None:
             self.job_master = factory.create_job_master_service(None, None, (), self._over)
-            self._recover()
             return
         self._journal = journal = store.begin_journal(factory.execution_graph.job_id, former)
         try:
             self.job_master = factory.create_job_master_service(former, journal, (self,), self._over)
             # The new journal replaces the old one once it says all that is known; then the job may go on.
-            self._recover()
             journal.publish()
         except BaseException:
             journal.close()
             raise
-
-    def _recover(self) -> None:
-        ask(self._main_thread, self.job_master.recover, ANSWER_S)
 
     def start(self) -> None:
         """Start the master."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from flinkmagic.errors.scheduling import SlotLostError, TaskExecutorLostError
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.scheduling.clock import Clock
-from flinkmagic.scheduling.default_scheduler import DefaultScheduler, RecoveredJob
+from flinkmagic.scheduling.default_scheduler import DefaultScheduler
 from flinkmagic.scheduling.execution_graph_info import ExecutionGraphInfo
 from flinkmagic.scheduling.heartbeat import HeartbeatManager, HeartbeatOptions
 from flinkmagic.scheduling.job_event_log import JobEventLog
@@ -61,16 +61,9 @@ class JobMaster(JobListener):
         self._is_registered = False
         self._task_managers: dict[str, TaskExecutorGateway] = {}
         self._on_over = on_over
-        self.recovered: RecoveredJob | None = None
-        """What earlier jobs, or a former leader, have done: see `recover`."""
         self._heartbeats = HeartbeatManager(clock, main_thread, heartbeat, self.disconnect_task_manager)
         self.slot_pool: SlotPoolService = factory.create_slot_pool_service(self._declare)
         self.scheduler: DefaultScheduler = factory.create_scheduler(self.slot_pool, (*listeners, self))
-
-    def recover(self) -> None:
-        """Take over what was done before, if anything was."""
-        if self.recovered is not None:
-            self.scheduler.recover(self.recovered)
 
     def start(self) -> None:
         """Register with the resource manager and start scheduling."""

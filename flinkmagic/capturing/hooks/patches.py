@@ -168,12 +168,15 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
     return functools.wraps(original)(call)
 
 
-def without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of this package: the user's line, then Spark's."""
+def without_ours(trace: TracebackType | None, *, with_sparks: bool = True) -> TracebackType | None:
+    """Return a traceback without the frames of this package: the user's line, then Spark's if these are wanted."""
     if trace is None:
         return None
-    rest = without_ours(trace.tb_next)
-    if trace.tb_frame.f_code.co_filename.startswith((FLINKMAGIC, HOOK_FILE)):
+    filename = trace.tb_frame.f_code.co_filename
+    if filename.startswith(FLINKMAGIC) and not with_sparks:
+        return None
+    rest = without_ours(trace.tb_next, with_sparks=with_sparks)
+    if filename.startswith((FLINKMAGIC, HOOK_FILE)):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
 

@@ -121,7 +121,7 @@ class StageRunner:
             again = "a kernel that takes the job up does it again"
             _LOG.warning("%r is done, but that could not be recorded, so %s: %s", handle.name, again, error)
         self._observations.collect(handle)
-        is_asked = handle.kind == "broadcast" or time.monotonic() - started >= MEASURED_FROM_S
+        is_asked = handle.is_measured or time.monotonic() - started >= MEASURED_FROM_S
         metrics = measured(handle) if is_asked else ()
         return StageOutcome(bytes_by_partition=sizes, adaptation=handle.adaptation, metrics=metrics)
 

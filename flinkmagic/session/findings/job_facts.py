@@ -112,7 +112,7 @@ def _vertex(
     handle = stage_handle(vertex.job_vertex)
     if handle is None:
         return vertex_facts(vertex.job_vertex, attempts, metrics, written=written)
-    above = vertex.job_vertex.tail.metadata or {} if handle.kind == "write" else handle.above or None
+    above = vertex.job_vertex.tail.metadata or {} if handle.is_committed else handle.above or None
     return vertex_facts(
         vertex.job_vertex, attempts, metrics, kind=handle.kind, stage=handle.name, above=above, written=written
     )
