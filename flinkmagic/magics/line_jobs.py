@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from flinkmagic import session
 from flinkmagic.magics.cell import name_of_cell
-from flinkmagic.magics.newest_shown import Newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,8 +71,6 @@ class LineJobs:
         """By cell and line, the graphs of its last job that is over, the oldest first."""
         self._works: list[LineWork] = []
         self._lock = threading.Lock()
-        self._newest_jobs = Newest(MOST_JOBS, self._forget, self._is_over)
-        self._newest_drawn = Newest(MOST_JOBS, self._drawn.pop)
 
     def add(self, job: Job, number: int, location: SourceLocation) -> None:
         """Add the job of a line in the cell of that number."""
@@ -82,16 +79,10 @@ class LineJobs:
     def _add(self, details: JobDetails, known: LineJob) -> None:
         with self._lock:
             self._jobs[identity(details)] = known
-        self._newest_jobs.add(identity(details))
-
-    def _is_over(self, key: tuple[str, float]) -> bool:
-        known = self._jobs.get(key)
-        return known is None or known.running() is None
-
-    def _forget(self, key: tuple[str, float]) -> None:
-        with self._lock:
-            self._jobs.pop(key, None)
-            self._whole.pop(key, None)
+            for key, one in list(self._jobs.items())[:-MOST_JOBS]:
+                if one.running() is None:
+                    del self._jobs[key]
+                    self._whole.pop(key, None)
 
     def add_done(self, report: ActionReport, number: int) -> None:
         """Add what Spark has run for an action of the cell of that number itself, unless that was short."""
@@ -130,7 +121,8 @@ class LineJobs:
             for line, one in drawn.items():
                 self._drawn.pop((cell, line), None)
                 self._drawn[cell, line] = one
-                self._newest_drawn.add((cell, line))
+            for key in list(self._drawn)[:-MOST_JOBS]:
+                del self._drawn[key]
 
     def drawn(self, cell: str) -> dict[int, Drawn]:
         """Return the graphs of a cell's lines, by their numbers."""

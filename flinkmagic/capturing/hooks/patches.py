@@ -169,7 +169,13 @@ def _hooked(hook: Hook) -> Callable[..., Any]:
 
 
 def without_ours(trace: TracebackType | None, *, with_sparks: bool = True) -> TracebackType | None:
-    """Return a traceback without the frames of this package: the user's line, then Spark's if these are wanted."""
+    """Return a traceback without the frames of this package: the user's line, then Spark's.
+
+    Parameters
+    ----------
+    with_sparks : bool
+        Else all that is below the first of ours is left out.
+    """
     if trace is None:
         return None
     filename = trace.tb_frame.f_code.co_filename
