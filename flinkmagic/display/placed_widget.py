@@ -33,24 +33,16 @@ class PlacedWidget(anywidget.AnyWidget):
         return str(self._place)
 
     def open(self) -> None:
-        """Open the channel to the front end; ipywidgets calls this."""
-        super().open()
-        self._leave_routing_to_the_front_end()
+        """Open the channel to the front end, so that clicks reach the kernel while it is busy; ipywidgets calls this.
 
-    def _send(self, msg: Mapping[str, Any], buffers: Any = None) -> None:
-        super()._send(msg, buffers=buffers)
-        self._leave_routing_to_the_front_end()
-
-    def _leave_routing_to_the_front_end(self) -> None:
-        """Let clicks reach the kernel while it is busy.
-
-        JupyterLab sends them to a subshell, a thread of the kernel that is free. ipykernel 7.4 forwards them to the
+        JupyterLab sends clicks to a subshell, a thread of the kernel that is free. ipykernel 7.4 forwards them to the
         shell that wrote to the widget last: for a view that is updated all the time that is the busy one, and Cancel
-        would arrive when there is nothing left to cancel. Forgetting who wrote last leaves the choice to the front end;
-        if ipykernel remembers no such thing, there is nothing to forget.
+        would arrive when there is nothing left to cancel. So the channel is told to leave the choice to the front end.
+        Forgetting who wrote after each message is too late for a click that arrives while one is sent: 1 in 100.
         """
-        if self.comm is not None:
-            self.comm.__dict__.pop("_reply_subshell_id", None)
+        super().open()
+        if hasattr(self.comm, "_reply_subshell_for"):
+            self.comm._reply_subshell_for = lambda _data, front_ends_choice: front_ends_choice
 
     def in_place_of(self, bundle: Mapping[str, Any]) -> dict[str, Any]:
         """Return `bundle` with its HTML marked as the place where this widget is shown as long as it is open.

@@ -109,6 +109,15 @@ class Kernel:
         """Execute a cell and wait for nothing."""
         self._client.execute(code)
 
+    def click(self, comm: str, content: dict[str, Any]) -> None:
+        """Send a widget's message to a thread of the kernel that is free, as JupyterLab does."""
+        control, session = self._client.control_channel, self._client.session
+        control.send(session.msg("create_subshell_request"))
+        made = control.get_msg(timeout=60)["content"]
+        message = session.msg("comm_msg", {"comm_id": comm, "data": {"method": "custom", "content": content}})
+        message["header"]["subshell_id"] = made["subshell_id"]
+        self._client.shell_channel.send(message)
+
     def come_back(self) -> None:
         """Connect, as a notebook does that is opened."""
         self._client = self.manager.client()

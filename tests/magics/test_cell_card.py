@@ -372,6 +372,22 @@ def test_the_last_of_many_quick_actions_is_shown_while_the_cell_goes_on(on, monk
     assert shown.startswith("line 1 · 3 times · ")
 
 
+def test_a_click_reaches_a_kernel_that_is_busy_also_while_it_writes_to_the_card(bare_kernel: Any) -> None:
+    made = bare_kernel.run(
+        "import threading\n"
+        "from flinkmagic.display.card_widget import CardWidget\n"
+        "clicked = threading.Event()\n"
+        "card = CardWidget(lambda row: clicked.set(), print)\n"
+        "card.comm.send({})\n"
+        "print(card.comm.comm_id)"
+    )
+    bare_kernel.send("is_clicked = clicked.wait(30)")
+    bare_kernel.click(made.stdout.strip(), {"type": "open", "row": 0})
+    bare_kernel.leave()
+    bare_kernel.come_back()
+    assert bare_kernel.run("is_clicked").value["text/plain"] == "True"
+
+
 def test_a_line_that_can_be_opened_no_more_says_so(on, monkeypatch) -> None:
     watched = Watched(monkeypatch)
     monkeypatch.setattr(cell_card.OPENABLE_LINES, "most", 2)
