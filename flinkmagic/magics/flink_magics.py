@@ -80,6 +80,9 @@ class FlinkMagics(ConfiguredOptions, Magics):
         "widget",
         help="How a notebook shows a running job: the live view, or a line of text.",
     ).tag(config=True)
+    class_archive = Bool(
+        True, help="Keep the JVM's classes for later kernels, so that they start faster (200 MB in the cache folder)."
+    ).tag(config=True)
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -50,6 +52,12 @@ if TYPE_CHECKING:
 
 IDLE_S = 1.0
 """When no cell has begun for so long, nobody is going to wait for what runs in the background."""
+
+PAUSE_S = 10.0
+"""When no cell has begun for so long, the user reads: what later kernels need may be prepared."""
+
+ASK_S = 600.0
+"""The time between two looks at what later kernels need."""
 
 _TIMED = ("<timed exec>", "<timed eval>")
 """The file names under which `%%time` compiles a cell's body."""
@@ -92,7 +100,9 @@ class SessionMode:
         self._running: list[RunningCell] = []
         self._programs: list[Program] = []
         self._is_connect_told = False
-        self._idle: threading.Timer | None = None
+        self._timers: list[threading.Timer] = []
+        """Begin what is to run while no cell does."""
+        self._looked_at = float("-inf")
 
     def register(self) -> None:
         """Follow the shell's cells; what an earlier loading of the extension has registered is removed."""
@@ -110,8 +120,9 @@ class SessionMode:
 
     def begin(self, info: ExecutionInfo) -> None:
         """Begin a cell (IPython's ``pre_run_cell``)."""
-        if self._idle is not None:
-            self._idle.cancel()
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
         again = running_again()
         number = self._running[0].number if self._running else self._number(info)
         number = number if again is None else again.number
@@ -138,9 +149,21 @@ class SessionMode:
             if spark is not None:  # the cell may have begun it
                 self._warm_up(spark)
                 if session.needs_rehearsal(spark):
-                    self._idle = threading.Timer(IDLE_S, session.rehearse, (spark, lambda: bool(self._running)))
-                    self._idle.daemon = True
-                    self._idle.start()
+                    self._begin_after(IDLE_S, session.rehearse, spark, lambda: bool(self._running))
+                if self._magics.class_archive and time.monotonic() - self._looked_at >= ASK_S:
+                    self._begin_after(PAUSE_S, self._keep_classes, spark)
+
+    def _begin_after(self, seconds: float, what: Callable[..., object], *args: Any) -> None:
+        timer = threading.Timer(seconds, what, args)
+        timer.daemon = True
+        timer.start()
+        self._timers.append(timer)
+
+    def _keep_classes(self, spark: SparkSession) -> None:
+        """Let later kernels start faster, once this one has carried out an action."""
+        if not session.needs_rehearsal(spark):
+            self._looked_at = time.monotonic()
+            session.make_class_archive(spark.sparkContext)
 
     def on(self) -> None:
         """Capture the cell that runs, if one does, from here on."""
@@ -149,6 +172,8 @@ class SessionMode:
             return
         try:
             spark = self._session()
+            if spark is None and self._magics.class_archive:
+                session.offer_class_archive()
             if cell is None:  # the extension was loaded in the cell that runs: the next one is captured
                 self._make_ready(spark)
                 return

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.capture import capture
     from flinkmagic.capturing.operator_options import with_options
     from flinkmagic.deployment.session_cluster import submitted_jobs
+    from flinkmagic.reuse.class_archive import make_class_archive, offer_class_archive
     from flinkmagic.reuse.durable_store import durable_store
     from flinkmagic.session.actions.session_actions import SessionActions
     from flinkmagic.session.actions.session_writes import SessionWrite

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from py4j.protocol import Py4JError
 from flinkmagic import session
 from flinkmagic.capturing.hooks import current_capture, hook_table
 from flinkmagic.errors.usage import ReservedNameError
+from flinkmagic.magics import session_mode as session_mode_module
 from flinkmagic.magics.session_mode import IDLE_S
 from flinkmagic.planning.stage_handles import WriteStageHandle
 from flinkmagic.session.actions import session_writes
@@ -457,6 +459,47 @@ def test_a_profile_has_it_on_from_the_start(notebook) -> None:
     finally:
         del notebook.shell.config["FlinkMagics"]
         notebook.run("%reload_ext flinkmagic")
+
+
+@pytest.fixture
+def kept_classes(on: Any, monkeypatch: Any) -> Iterator[list[Any]]:
+    """The contexts whose classes were to be kept for later kernels, as if the user paused after each cell."""
+    kept: list[Any] = []
+    monkeypatch.setattr(session, "make_class_archive", kept.append)
+    monkeypatch.setattr(session_mode_module, "PAUSE_S", 0.4)
+    session_mode(on)._looked_at = float("-inf")
+    on.run(f"%config FlinkMagics.class_archive = True\n{GROUPED}\ng.count()")
+    yield kept
+    on.run("%config FlinkMagics.class_archive = False")
+
+
+def test_in_a_pause_classes_are_kept_for_later_kernels(on, kept_classes, spark) -> None:
+    time.sleep(0.2)
+    on.run("1")  # the user is back
+    time.sleep(0.3)
+    assert kept_classes == []
+    time.sleep(0.3)
+    assert kept_classes == [spark.sparkContext]
+    on.run("2")
+    time.sleep(0.6)
+    assert kept_classes == [spark.sparkContext]  # not in each pause
+
+
+def test_classes_are_not_kept_if_that_is_switched_off(on, kept_classes) -> None:
+    on.run("%config FlinkMagics.class_archive = False")
+    time.sleep(0.6)
+    assert kept_classes == []
+
+
+def test_a_jvm_that_is_yet_to_start_is_offered_what_is_kept(on, monkeypatch) -> None:
+    offered = []
+    monkeypatch.setattr(session, "offer_class_archive", lambda: offered.append("offered"))
+    on.run("%config FlinkMagics.class_archive = True")
+    monkeypatch.setattr(session_mode_module, "running_session", lambda shell: None)
+    on.run("1")
+    on.run("%config FlinkMagics.class_archive = False")
+    on.run("2")
+    assert offered == ["offered", "offered"]  # by the cell, and by the one that switches it off
 
 
 @pytest.mark.long
