@@ -111,6 +111,8 @@ class NotebookKernel:
         The driver's.
     durable : str
         The options of the session mode that make its answers durable.
+    mode_first : bool
+        Whether the mode is on before the session begins.
     also : str
         Code that the cell runs, too, that starts the session.
     folder : Path, optional
@@ -118,9 +120,19 @@ class NotebookKernel:
     """
 
     def __init__(
-        self, data: Path, *, on: bool, memory: str, durable: str = "", folder: Path | None = None, also: str = ""
+        self,
+        data: Path,
+        *,
+        on: bool,
+        memory: str,
+        durable: str = "",
+        folder: Path | None = None,
+        mode_first: bool = False,
+        also: str = "",
     ) -> None:
-        self._data, self._on, self._memory, self._durable, self._also = data, on, memory, durable, also
+        mode = MODE.format(durable) if on else ""
+        session = STARTED.format(memory=memory)
+        self._data, self._begin = data, f"{mode}{session}{also}" if mode_first else f"{session}{mode}{also}"
         self._stays = folder is not None
         self._folder = folder or Path(tempfile.mkdtemp(dir=data.parent))
 
@@ -142,8 +154,7 @@ class NotebookKernel:
         self._client = self._manager.client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=CELL_S)
-        mode = MODE.format(self._durable) if self._on else ""
-        [started] = self.run([STARTED.format(memory=self._memory) + mode + self._also])
+        [started] = self.run([self._begin])
         if started.error:
             raise RuntimeError(f"the session did not start: {started.error}")
         return self
