@@ -8,7 +8,7 @@ Spark loads some 16,000 classes until a notebook's first actions are over. A JVM
    used only if nobody else may write there.
 2. A JVM gets it when PySpark launches it (`offer_class_archive`), through ``SPARK_SUBMIT_OPTS``, which stand before the
    user's own options of the JVM.
-3. It is made after a pause of the user's (`ClassArchive.make`), by another process of the lowest priority that outlives
+3. It is made in a pause of the user's (`make_class_archive`), by another process of the lowest priority that outlives
    the kernel: a JVM that loads the classes of this one, which takes 16 s of one core. It needs memory and room on the
    disk; where these are scarce none is made.
 4. It is made again when a kernel has loaded many classes that it lacks (`MANY_NEW`), with all that any kernel has.
@@ -106,7 +106,8 @@ class ClassArchive:
         return len(names - self._known()) >= MANY_NEW
 
     def _known(self) -> set[str]:
-        return set(self._names.read_text(encoding="utf-8").split()) if self.path.exists() else set()
+        are_there = self.path.exists() and self._names.exists()
+        return set(self._names.read_text(encoding="utf-8").split()) if are_there else set()
 
     def make(self, java_home: str, class_path: str, names: set[str]) -> subprocess.Popen[bytes] | None:
         """Begin to make it, in a process of its own, unless another one does; return the process.
@@ -119,6 +120,8 @@ class ClassArchive:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.name != "posix" or not is_users_alone(self._folder) or not _has_room(self._folder):
             return None
+        if any(os.path.isdir(part) and os.listdir(part) for part in class_path.split(os.pathsep)):
+            return None  # a folder with files, such as Spark's conf: a JVM makes no archive of it
         if self._lock.exists() and time.time() - self._lock.stat().st_mtime > _STALE_S:
             self._lock.unlink(missing_ok=True)
         try:
@@ -130,6 +133,7 @@ class ClassArchive:
             [sys.executable, "-m", __name__, java_home, str(self.path)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**os.environ, "CLASSPATH": class_path}, start_new_session=True,
+            cwd=Path(__file__).parents[2],  # the user's folder may hold modules of any name
         )  # fmt: skip
 
 

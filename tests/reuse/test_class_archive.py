@@ -114,6 +114,8 @@ def test_it_is_made_again_when_it_lacks_much(archive: ClassArchive, homes: tuple
     assert not archive.lacks(NAMES)
     assert not archive.lacks(NAMES | {"org.example.New"})
     assert archive.lacks({f"{name}x" for name in NAMES})
+    archive.path.with_suffix(".names").unlink()
+    assert archive.lacks(NAMES)
     archive.path.unlink()
     assert archive.lacks(NAMES)
 
@@ -143,6 +145,16 @@ def test_one_process_makes_it(homes: tuple[Path, Path]) -> None:
 def test_none_is_made_where_room_is_scarce(homes: tuple[Path, Path], monkeypatch: Any, scarce: str) -> None:
     monkeypatch.setattr(class_archive, scarce, 2**60)
     assert ClassArchive(*homes).make(str(homes[0]), "jars/*", NAMES) is None
+
+
+def test_none_is_made_of_a_folder_with_files(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    process = ClassArchive(*homes).make(str(homes[0]), f"{folder}:jars/*", NAMES)
+    assert process is not None
+    process.wait(60)
+    (folder / "spark-defaults.conf").write_text("")
+    assert ClassArchive(*homes).make(str(homes[0]), f"{folder}:jars/*", NAMES) is None
 
 
 @pytest.mark.long
