@@ -140,7 +140,7 @@ def _home_without_vector_module(runtime: JavaRuntime) -> Path:
 
 
 @contextmanager
-def _environment(**values: str) -> Iterator[None]:
+def environment(**values: str) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -216,5 +216,5 @@ def local_session(
         builder = builder.config(key, value)
     # The JVM outlives a stopped SparkContext; the next session of this process runs in it.
     home = {} if SparkContext._gateway is not None else {"JAVA_HOME": str(java_home())}
-    with _environment(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable, **home):
+    with environment(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable, **home):
         return builder.getOrCreate()

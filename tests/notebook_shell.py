@@ -154,7 +154,7 @@ class NotebookShell:
         config = Config()
         config.HistoryManager.enabled = False
         config.FlinkMagics.progress = "line"
-        config.FlinkMagics.class_archive = False  # it takes minutes of a test machine
+        config.FlinkMagics.class_archive = False  # a pause in a test is none of a user's
         # The module's name is the kernel's: functions of the cell are pickled by value only from there.
         self.shell = _Shell.instance(config=config, user_module=types.ModuleType("__main__"))
         self.shell.run_line_magic("load_ext", "flinkmagic")

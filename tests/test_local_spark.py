@@ -117,7 +117,7 @@ def test_python_workers_are_this_interpreter(spark) -> None:
 
 def test_the_environment_is_as_it_was() -> None:
     """Starting a session leaves no variable of ours behind."""
-    with local_spark._environment(FLINKMAGIC_PROBE="1", PATH="/elsewhere"):
+    with local_spark.environment(FLINKMAGIC_PROBE="1", PATH="/elsewhere"):
         assert os.environ["PATH"] == "/elsewhere"
     assert "FLINKMAGIC_PROBE" not in os.environ
     assert os.environ["PATH"] != "/elsewhere"

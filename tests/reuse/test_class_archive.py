@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from flinkmagic.reuse import class_archive
@@ -39,7 +41,7 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     for folder in (java / "lib", java / "bin", spark / "jars"):
         folder.mkdir(parents=True)
     (java / "lib" / "modules").write_bytes(b"modules")
-    (java / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (java / "bin" / "java").write_text("#!/bin/sh\necho no classes\nexit 1\n")
     (java / "bin" / "java").chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(java))
     monkeypatch.setenv("SPARK_HOME", str(spark))
@@ -51,7 +53,7 @@ def archive(homes: tuple[Path, Path]) -> ClassArchive:
     """One that was made."""
     made = ClassArchive(*homes)
     made.path.write_bytes(b"classes")
-    made.path.with_suffix(".names").write_text("\n".join(NAMES))
+    made.path.with_suffix(".names").write_text("\n".join([f"{zlib.crc32(b'classes'):08x}", *NAMES]))
     return made
 
 
@@ -99,15 +101,56 @@ def test_a_process_with_a_jvm_gets_none(archive: ClassArchive, monkeypatch: Any)
 
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_what_others_may_write_is_not_used(archive: ClassArchive, is_folder: bool) -> None:
-    assert archive.option
+    assert archive.option()
     (archive.path.parent if is_folder else archive.path).chmod(0o777)
-    assert archive.option == ""
+    assert archive.option() == ""
+
+
+def test_a_damaged_one_is_not_used_and_is_made_again(archive: ClassArchive) -> None:
+    archive.path.write_bytes(b"classez")
+    assert archive.option() == ""
+    assert archive.lacks(NAMES)
+
+
+def starting(monkeypatch: pytest.MonkeyPatch, *, without: bool) -> list[str | None]:
+    """Let a JVM not start with an archive, nor without one unless `without`; return the options of each start."""
+    starts: list[str | None] = []
+
+    def start(conf: object) -> str:
+        starts.append(os.environ.get("SPARK_SUBMIT_OPTS"))
+        if starts[-1] or not without:
+            raise PySparkRuntimeError("it has ended")
+        return "gateway"
+
+    monkeypatch.delenv("SPARK_SUBMIT_OPTS", raising=False)
+    module: Any = sys.modules[SparkContext.__module__]
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(module, "launch_gateway", start)
+    offer_class_archive()
+    return starts
+
+
+def test_one_that_a_jvm_does_not_start_with_is_given_up(archive: ClassArchive, monkeypatch: Any, caplog: Any) -> None:
+    starts = starting(monkeypatch, without=True)
+    module: Any = sys.modules[SparkContext.__module__]
+    assert module.launch_gateway(None) == "gateway"
+    assert [bool(one) for one in starts] == [True, False]
+    assert (archive.option(), archive.lacks({f"{name}x" for name in NAMES})) == ("", False)
+    assert "did not start with its archive" in caplog.text
+
+
+def test_one_that_is_not_to_blame_stays(archive: ClassArchive, monkeypatch: Any) -> None:
+    starting(monkeypatch, without=False)
+    module: Any = sys.modules[SparkContext.__module__]
+    with pytest.raises(PySparkRuntimeError):
+        module.launch_gateway(None)
+    assert archive.option()
 
 
 def test_another_java_or_spark_has_none(archive: ClassArchive, homes: tuple[Path, Path]) -> None:
-    assert ClassArchive(*homes).option == archive.option
+    assert ClassArchive(*homes).option() == archive.option()
     (homes[1] / "jars" / "another.jar").write_bytes(b"")
-    assert ClassArchive(*homes).option == ""
+    assert ClassArchive(*homes).option() == ""
 
 
 def test_it_is_made_again_when_it_lacks_much(archive: ClassArchive, homes: tuple[Path, Path]) -> None:
@@ -125,9 +168,20 @@ def test_one_that_cannot_be_made_is_not_tried_again(homes: tuple[Path, Path]) ->
     process = archive.make(str(homes[0]), "jars/*", NAMES)
     assert process is not None
     assert process.wait(60) == 0
-    assert sorted(path.suffix for path in archive.path.parent.iterdir()) == [".jsa", ".names"]
-    assert archive.option == ""
+    assert sorted(path.suffix for path in archive.path.parent.iterdir()) == [".jsa", ".log", ".names"]
+    assert archive.path.with_suffix(".log").read_text() == "no classes\n"
+    assert archive.option() == ""
     assert not archive.lacks({f"{name}x" for name in NAMES})
+
+
+def test_one_whose_process_was_killed_is_tried_again(homes: tuple[Path, Path]) -> None:
+    (homes[0] / "bin" / "java").write_text("#!/bin/sh\nkill -9 $$\n")
+    archive = ClassArchive(*homes)
+    process = archive.make(str(homes[0]), "jars/*", NAMES)
+    assert process is not None
+    assert process.wait(60) == 0
+    assert archive.lacks(NAMES)
+    assert not archive.path.with_suffix(".making").exists()
 
 
 def test_one_process_makes_it(homes: tuple[Path, Path]) -> None:
