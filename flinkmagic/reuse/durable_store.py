@@ -58,8 +58,8 @@ _LOG = logging.getLogger(__name__)
 DEFAULT_BYTES = 4 * 2**30
 """How much a folder holds by default."""
 
-MOST_OF_ONE = 16 * 2**20
-"""How many bytes one entry may have: many times of what the answers take that are stored."""
+MOST_OF_ONE = 64 * 2**20
+"""How many bytes one entry may have: twice of what the largest answer takes that is stored."""
 
 WRITE_S = 0.02
 """What it takes to write, sync, rename, find and open a small file, at least."""

@@ -2,13 +2,15 @@
 
 An answer is what an action returned: a number, rows, a pandas frame, a text that was shown. It is retained as a pickle
 that this process has made, so that each time it is given it is an object of its own. Only what is surely small and of
-types whose copies are equal is retained; that something is large is known without a look at all of it.
+types whose copies are equal is retained; that something is large is known without a look at all of it. A larger pandas
+frame is retained as well if pandas can copy it: if nobody can change what its columns hold.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import pickle
 import sys
 import threading
@@ -18,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pyspark.sql import Row
 
 from flinkmagic.jvm.contexts import kept_for_context
@@ -29,10 +32,13 @@ if TYPE_CHECKING:
     from flinkmagic.reuse.durable_store import DurableEntry
 
 LARGEST = 2**20
-"""How many bytes of memory an answer may take."""
+"""How many bytes of memory an answer may take that is pickled."""
+
+LARGEST_FRAME = 32 * 2**20
+"""How many bytes of memory a pandas frame may take that is copied."""
 
 MOST_BYTES = 64 * 2**20
-"""How many bytes all answers may take: the one that was used least recently goes first."""
+"""How many bytes all pickles may take, and all copied frames: what was used least recently goes first."""
 
 MOST_ANSWERS = 1000
 """How many there may be, however small."""
@@ -60,6 +66,23 @@ _PLAIN = frozenset(
     }
 )
 
+_UNCHANGING = _PLAIN - {bytearray}
+
+
+@dataclass(frozen=True)
+class PackedAnswer:
+    """What is retained of an answer."""
+
+    value: Callable[[], Any] = field(repr=False)
+    """Makes the answer, as a new object."""
+    bytes: int
+    """How much memory it takes."""
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether it is a frame that was copied; it is a pickle otherwise."""
+        return self.bytes > LARGEST
+
 
 @dataclass(eq=False)
 class RetainedAnswer:
@@ -69,7 +92,7 @@ class RetainedAnswer:
     """The key of its rows, with the action and its arguments."""
     what: str
     """The call as it was written."""
-    pickled: bytes = field(repr=False)
+    packed: PackedAnswer = field(repr=False)
     seconds: float
     """How long it took when it was computed."""
     name: str = ""
@@ -92,7 +115,7 @@ class RetainedAnswer:
     @property
     def bytes(self) -> int:
         """How much memory it takes."""
-        return len(self.pickled) + _OWN_BYTES
+        return self.packed.bytes + _OWN_BYTES
 
     @property
     def place(self) -> str:
@@ -101,7 +124,7 @@ class RetainedAnswer:
 
     def value(self) -> Any:
         """Return the answer, as a new object."""
-        return pickle.loads(self.pickled)  # noqa: S301 - made by this process
+        return self.packed.value()
 
 
 class RetainedAnswers:
@@ -143,20 +166,24 @@ class RetainedAnswers:
         entry : DurableEntry, optional
             What it was read from.
         """
-        pickled = packed(answer)
-        if pickled is None:
+        what_stays = packed(answer)
+        if what_stays is None:
             return None
         with self._lock:
             former = self._retained.pop(key, None)
             self._number += former is None
             name = f"{NAME}.{self._number}" if former is None else former.name
-            kept = self._retained[key] = RetainedAnswer(key, what, pickled, seconds, name)
+            kept = self._retained[key] = RetainedAnswer(key, what, what_stays, seconds, name)
             if entry is not None:
                 kept.made_at, kept.kernel = entry.made_at, entry.kernel
-            total = sum(one.bytes for one in self._retained.values())
-            while total > MOST_BYTES or len(self._retained) > MOST_ANSWERS:
-                total -= self._retained.pop(next(iter(self._retained))).bytes
+            self._make_room(is_copied=what_stays.is_copied)
         return kept
+
+    def _make_room(self, *, is_copied: bool) -> None:
+        alike = [one for one in self._retained.values() if one.packed.is_copied == is_copied]
+        total = sum(one.bytes for one in alike)
+        while total > MOST_BYTES or len(alike) > MOST_ANSWERS:
+            total -= self._retained.pop(alike.pop(0).key).bytes
 
     def drop(self, which: Callable[[RetainedAnswer], bool]) -> list[RetainedAnswer]:
         """Release some answers; return what was released."""
@@ -167,12 +194,29 @@ class RetainedAnswers:
         return gone
 
 
-def packed(answer: Any) -> bytes | None:
-    """Return an answer as a pickle; None if it is too large, or holds what is not known to have equal copies."""
-    if not _is_small(answer):
+def packed(answer: Any) -> PackedAnswer | None:
+    """Return what can be retained of an answer; None if it is too large, or is not known to have equal copies."""
+    if _is_small(answer):
+        pickled = pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
+        if len(pickled) <= LARGEST:
+            return PackedAnswer(functools.partial(pickle.loads, pickled), len(pickled))
+    size = _bytes_of_frame(answer)
+    return PackedAnswer(answer.copy().copy, size) if size is not None else None
+
+
+def _bytes_of_frame(answer: Any) -> int | None:
+    """Return how much memory a frame of more than `LARGEST` bytes takes; None if it is none, or cannot be copied."""
+    if not type(answer).__module__.startswith("pandas.") or type(answer).__name__ != "DataFrame":
         return None
-    pickled = pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
-    return pickled if len(pickled) <= LARGEST else None
+    objects = [column for _, column in answer.items() if column.dtype == object]
+    flat = int(answer.memory_usage(deep=False).sum())
+    if flat + sys.getsizeof(None) * sum(map(len, objects)) > LARGEST_FRAME:
+        return None
+    size = int(answer.memory_usage(deep=True).sum())
+    is_known = all(isinstance(dtype, np.dtype) for dtype in answer.dtypes)
+    if not LARGEST < size <= LARGEST_FRAME or not is_known:
+        return None
+    return size if all(_UNCHANGING.issuperset(map(type, column)) for column in objects) else None
 
 
 def _is_small(answer: Any) -> bool:

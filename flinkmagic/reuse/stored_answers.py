@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import operator
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -37,6 +38,9 @@ _WRONG = (
 
 _BINARY: dict[str, type] = {"bytes": bytes, "bytearray": bytearray, "": bytes}
 """By `_binary_of`, how binary values are made."""
+
+_HOLD_BINARY = (T.ArrayType, T.BinaryType, T.MapType, T.StructType)
+"""The types of columns that may hold binary values."""
 
 
 class NotExactError(Exception):
@@ -271,8 +275,10 @@ def _of_frame(frame: pd.DataFrame, types: Sequence[T.DataType]) -> tuple[dict[st
         column = frame.iloc[:, place]
         dtypes.append(str(column.dtype))
         if column.dtype == object:
-            held.append(list(column))
-            arrays.append(_array(held[-1], kind))
+            values = column.tolist()
+            arrays.append(_array(values, kind))
+            if isinstance(kind, _HOLD_BINARY):
+                held.append(values)
         else:
             arrays.append(pa.array(column.to_numpy().view(_flat(dtypes[-1])), from_pandas=False))
     return {"rows": len(frame), "bytes": _binary_of(held), "dtypes": dtypes}, arrays
@@ -324,7 +330,8 @@ def _flat(dtype: str) -> Any:
 
 # -- exactness -------------------------------------------------------------------------------------------
 
-_EQUAL = (bool, bytes, bytearray, datetime.date, datetime.timedelta, int, str, type(None))
+_EQUAL = frozenset({bool, bytes, bytearray, datetime.date, datetime.timedelta, int, str, type(None)})
+"""Types whose equal values cannot be told apart."""
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -338,6 +345,8 @@ def _same(one: Any, other: Any) -> bool:
             return False
         return len(one) == len(other) and all(map(_same, one, other))
     if type(one) in (list, tuple):
+        if _EQUAL.issuperset(map(type, one)):  # no call for each value of a column
+            return bool(one == other) and all(map(operator.is_, map(type, one), map(type, other)))
         return len(one) == len(other) and all(map(_same, one, other))
     if type(one) is dict:
         return _same(list(one.items()), list(other.items()))
@@ -365,7 +374,7 @@ def _same_frame(one: pd.DataFrame, other: pd.DataFrame) -> bool:
     for place in range(len(one.columns)):
         ours, theirs = one.iloc[:, place], other.iloc[:, place]
         if ours.dtype == object:
-            if not _same(list(ours), list(theirs)):
+            if not _same(ours.tolist(), theirs.tolist()):
                 return False
         elif ours.to_numpy().tobytes() != theirs.to_numpy().tobytes():
             return False

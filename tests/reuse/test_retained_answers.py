@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import Row
 
 from flinkmagic.reuse import retained_answers
-from flinkmagic.reuse.retained_answers import LARGEST, RetainedAnswers, packed
+from flinkmagic.reuse.retained_answers import LARGEST, LARGEST_FRAME, RetainedAnswers, packed
 
 SMALL = [
     3,
@@ -57,6 +57,33 @@ def test_frames_and_tables_keep_their_types() -> None:
     assert answers.find("table").value().equals(table)
 
 
+LARGE = pd.DataFrame(
+    {"n": np.arange(20_000), "s": [f"{n:0100}" if n else None for n in range(20_000)], "x": [float("nan")] * 20_000}
+)
+
+
+def test_a_larger_frame_is_copied_and_nobody_changes_what_is_kept() -> None:
+    given, answers = LARGE.copy(), RetainedAnswers()
+    given.attrs["a"] = [1]
+    answers.add("frame", "toPandas()", given, 0.1)
+    given.loc[0, "n"] = 7
+    given.attrs["a"].append(2)
+    first, second = (answers.find("frame").value() for _ in range(2))
+    first.loc[1, "s"] = "y"
+    assert second.equals(LARGE)
+    assert (list(second.dtypes), second.attrs) == (list(LARGE.dtypes), {"a": [1]})
+    assert answers.find("frame").bytes > 20_000 * (8 + 8 + 100)
+
+
+def test_larger_frames_leave_the_room_of_small_answers(monkeypatch) -> None:
+    answers = RetainedAnswers()
+    answers_of(answers, "small")
+    answers.add("a", "toPandas()", LARGE, 0.1)
+    monkeypatch.setattr(retained_answers, "MOST_BYTES", int(1.5 * answers.find("a").bytes))
+    answers.add("b", "toPandas()", LARGE, 0.1)
+    assert [one.key for one in answers.entries()] == ["b", "small"]
+
+
 class Unknown:
     """Nothing is known of how it is copied."""
 
@@ -68,8 +95,11 @@ class Unknown:
         ["x" * LARGEST],
         "x" * LARGEST,
         [Row(a="x" * 1000) for _ in range(2000)],
-        pd.DataFrame({"a": np.zeros(LARGEST // 8 + 1)}),
-        pd.DataFrame({"a": [f"{n:0100}" for n in range(20_000)]}),
+        pd.DataFrame({"a": np.zeros(LARGEST_FRAME // 8 + 1)}),
+        pd.DataFrame({"a": [f"{n:02000}" for n in range(20_000)]}),
+        pd.DataFrame({"a": [[n] for n in range(20_000)]}),
+        pd.DataFrame({"a": [bytearray(b"a") for _ in range(20_000)]}),
+        pd.DataFrame({"a": [f"{n:0100}" for n in range(20_000)]}, dtype="category"),
         pa.table({"a": np.zeros(LARGEST // 8 + 1)}),
         [Unknown()],
         [Row(a=Unknown())],

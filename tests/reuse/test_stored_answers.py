@@ -158,6 +158,15 @@ def test_a_frame_that_would_be_another_one_is_not_written(made) -> None:
         written(made, "toPandas", ONE)
 
 
+def test_columns_of_a_frame_are_compared_by_type_too() -> None:
+    whole = T.StructType().add("n", "long")
+    for values in ([True, None], [1, True], [1.0, None]):
+        with pytest.raises(NotExactError):
+            written(pd.DataFrame({"n": pd.Series(values, dtype=object)}), "toPandas", whole)
+    answer = pd.DataFrame({"n": pd.Series([1, None], dtype=object)})
+    assert read(written(answer, "toPandas", whole), "toPandas", whole)["n"].tolist() == [1, None]
+
+
 def test_attributes_of_a_frame_count() -> None:
     made = pd.DataFrame({"n": ["a"]})
     written(made, "toPandas", ONE)

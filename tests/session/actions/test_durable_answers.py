@@ -286,6 +286,7 @@ NOTHING = {
     "a default that is set": Case(COUNTED, settings_after={"spark.sql.codegen.wholeStage": "true"}),
     "inferred": Case("df = spark.read.csv(f'{at}/data', inferSchema=True)\ndf.groupBy().max('_c0').collect()"),
     "a frame": Case(DATA + "df.orderBy('n').toPandas()"),
+    "a larger frame": Case("spark.range(12_000).selectExpr('id', 'repeat(CAST(id AS string), 20) AS s').toPandas()"),
     "a mixed order": Case(DATA + "df.groupBy('s').agg(F.collect_list('n').alias('l')).orderBy('s').collect()"),
     "a seed": Case(DATA + "df.withColumn('r', F.rand(7)).collect()"),
     "subquery": Case(
