@@ -9,7 +9,8 @@ Figures:
 
 - `restart_ratio`: seconds of the third run to the second, the geometric mean over the notebooks; `restart_NAME` of
   each.
-- `first_ratio`: seconds of the second run to the first, likewise.
+- `first_ratio`: seconds of the second run to the first, likewise; `paused_ratio`: if a user looks 2 s at each output,
+  of the first notebooks alone.
 - `hit_ms`: from when a kernel's first action is sent, some seconds after the mode is on, until it has the rows that
   another one has stored as its answer, of nearly 1 MiB; `hit_10_ms`: until it has a pandas frame of 10 MB that another
   one has stored likewise. Target of both: 200.
@@ -26,7 +27,6 @@ Figures:
 from __future__ import annotations
 
 import argparse
-import math
 import shutil
 import statistics
 import tempfile
@@ -43,10 +43,12 @@ from tests.benchmarks.notebooks.notebook import Notebook, load, names
 from tests.session.actions import test_durable_answers as mutations
 from tests.session.actions import test_durable_rows as rows
 
-PARTS = ("restarts", "hits", "changes", "kills")
+PARTS = ("restarts", "pauses", "hits", "changes", "kills")
 KILLS = 50
 
 STORED = "--durable stored"
+PAUSED = 3
+"""How many notebooks run with pauses."""
 LOOK_S = 4.0
 """How long a user looks at the cell that starts the session, or reads the next one, before its first action."""
 SMALL = (
@@ -79,13 +81,17 @@ def run(
     *,
     durable: str,
     before_s: float = 0.0,
+    between_s: float = 0.0,
     after_s: float = 2.0,
 ) -> list[NotedCell]:
-    """Run cells in a kernel in a folder, with pauses around them; only its data and what it has stored stay there."""
+    """Run cells in a kernel in a folder, with pauses; only its data and what it has stored stay there."""
     folder.mkdir(exist_ok=True)
     with NotebookKernel(data, on=True, memory=memory, durable=durable, folder=folder, mode_first=True) as kernel:
         time.sleep(before_s)
-        done = kernel.run(cells)
+        done = []
+        for cell in cells:
+            done += kernel.run([cell])
+            time.sleep(between_s)
         time.sleep(after_s)
     for path in folder.iterdir():
         if path.name not in ("data", "stored"):
@@ -127,7 +133,7 @@ def restarted(data: Path, chosen: Sequence[str], memory: str) -> dict[str, float
     found = {name: restarts(data, load(name), memory) for name in chosen}
 
     def mean(place: int) -> float:
-        return round(math.exp(statistics.fmean(math.log(one[place]) for one in found.values())), 3)
+        return round(statistics.geometric_mean(one[place] for one in found.values()), 3)
 
     return {
         "restart_ratio": mean(0),
@@ -136,6 +142,20 @@ def restarted(data: Path, chosen: Sequence[str], memory: str) -> dict[str, float
         "notebooks": len(found),
         **{f"restart_{name}": round(one[0], 3) for name, one in found.items()},
     }
+
+
+def paused(data: Path, chosen: Sequence[str], memory: str) -> dict[str, float]:
+    """Run notebooks with pauses, without and with storing."""
+    ratios = []
+    for name in chosen[:PAUSED]:
+        cells, folder = load(name).cells, data.parent / name
+        plain, first = (
+            seconds(run(data, cells, memory, folder, durable=durable, between_s=2.0)) for durable in ("", STORED)
+        )
+        shutil.rmtree(folder)
+        print(f"{name}: with pauses {first:.2f} s, without storing {plain:.2f} s", flush=True)
+        ratios.append(first / plain)
+    return {"paused_ratio": round(statistics.geometric_mean(ratios), 3)}
 
 
 def wide_rows(megabytes: int) -> str:
@@ -195,10 +215,12 @@ def main(arguments: list[str]) -> dict[str, float | int]:
         data, parts = Path(folder) / "data", options.only or PARTS
         make_data(data)
         told: dict[str, float | int] = {}
-        if {"restarts", "hits"} & {*parts}:
+        if {"restarts", "pauses", "hits"} & {*parts}:
             leave_classes(data, load(chosen[0]), options.memory)
         if "restarts" in parts:
             told |= restarted(data, chosen, options.memory)
+        if "pauses" in parts:
+            told |= paused(data, chosen, options.memory)
         if "hits" in parts:
             told |= hits(data, options.memory)
         if "changes" in parts:

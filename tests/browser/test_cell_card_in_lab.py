@@ -174,3 +174,51 @@ def test_cancel_on_a_line_reaches_a_kernel_that_is_busy(
     page.wait_for_selector(f"{LINE} .fm-action-state[data-state=CANCELED]")
     page.wait_for_selector(".jp-OutputArea-output:has-text('ActionCancelledError')")
     look(notebook, f"cancelled-{name}", CARD, LINE)
+
+
+SLOWLY = "aggregate(sequence(1, 3000), id + {chance}, (sum, n) -> (sum * 31 + n) % 1000003)"
+EARLIER = f"""\
+made = spark.range(0, 20_000, 1, 2).selectExpr("id", "{SLOWLY.format(chance=1)} AS sum").repartition(2, "sum")
+cached = spark.range(0, 20_000, 1, 2).selectExpr("id", "{SLOWLY.format(chance=2)} AS sum").cache()
+"""
+ASKED = """\
+made.count()
+made.agg({"sum": "max"}).collect()
+frame = made.toPandas()
+cached.count()
+"""
+ASKED_LATER = (
+    ASKED
+    + """\
+made.where("id % 7 = 3").count()
+cached.agg({"sum": "max"}).collect()
+"""
+)
+
+
+def test_a_card_tells_what_an_earlier_kernel_has_left(lab: Any, open_notebook: Callable[..., Any]) -> None:
+    prepare = PREPARE.replace("%flinkgraph on", "%flinkgraph on --durable card_store")
+    entries = lab.root / "card_store" / "flinkmagic-answers"
+    for name, asked in (("card-earlier", ASKED), ("card-later", ASKED_LATER)):
+        lab.write(f"{name}.ipynb", prepare, EARLIER, asked, "%flinkjobs --retained")
+        notebook = open_notebook(f"{name}.ipynb")
+        page = notebook.page
+        page.set_default_timeout(120_000)
+        page.set_viewport_size({"width": 1280, "height": 1500})
+        notebook.run_all()
+        page.wait_for_selector(".jp-OutputArea-output:has-text('last used')")
+        if name == "card-earlier":
+            for _ in range(60):
+                if len([*entries.glob("*")]) == 6:  # four answers, the rows of two DataFrames
+                    break
+                page.wait_for_timeout(500)
+            lab.end_kernels()
+            notebook.close()
+    told = page.locator(LINE).all_inner_texts()
+    assert [text.count("answered from") for text in told] == [1, 1, 1, 1, 0, 0]
+    assert "the cache that it reads is filled by the first action" in told[3]
+    assert "reused 2 stages from" in told[4]
+    assert "cache() takes the rows that were stored" in told[4]
+    assert [text.count("another kernel") for text in told] == [1, 1, 1, 1, 2, 0]
+    notebook.keep_screenshot("card-durable-table")
+    look(notebook, "durable", CARD)
