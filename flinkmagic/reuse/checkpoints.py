@@ -157,15 +157,24 @@ class Checkpoints:
         append(self._journal, *what)
         self._journal.sync()
 
-    def begin_part(self) -> None:
-        """Note that the job runs some of the graph's sinks: its end is not the graph's."""
-        self._is_part = True
-        self._record(append_part)
+    def begin(self, left_out: Collection[str], *, is_part: bool, is_full: bool) -> None:
+        """Note what the job is, before it runs.
 
-    def forget(self, left_out: Collection[str]) -> None:
-        """Let no job find the rows and the writes that are known, except those of these keys."""
-        self._store.drop_owned(self._job_id, {self._stored_as(digest) for digest in left_out})
-        self._forget_writes(left_out)
+        Parameters
+        ----------
+        left_out : collection of str
+            The keys of results and writes that are no part of it.
+        is_part : bool
+            Whether it runs some of the graph's sinks: its end is not the graph's.
+        is_full : bool
+            Whether it computes all of them: no job finds what is known of them.
+        """
+        self._is_part = is_part
+        if is_part:
+            self._record(append_part)
+        if is_full:
+            self._forget_writes(left_out)
+            self._store.drop_owned(self._job_id, {self._stored_as(digest) for digest in left_out})
 
     def job_over(self, status: JobStatus, left_out: Collection[str]) -> None:
         """Let no job find what a job leaves that is over for good; `left_out` are the writes that were not part of it.

@@ -27,7 +27,7 @@ from __future__ import annotations
 import logging
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ from flinkmagic.errors.actions import other_file
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.planner import PlannedJob
-from flinkmagic.planning.stage_handles import StageHandle, stage_handle
+from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.append_refresh import AppendRefresh
 from flinkmagic.reuse.checkpoints import Checkpoints
@@ -45,9 +45,9 @@ from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.finished_writes import WITHOUT_KEY, FinishedWrite, JobWrites
 from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.map_outputs import MapOutputs
-from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
+from flinkmagic.reuse.result_keys import ChangedFile, NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import Appendable, RetainedResult, RetainedResults, retained_results
-from flinkmagic.reuse.work_done_before import NOTHING, TakenUp, stage_seconds
+from flinkmagic.reuse.work_done_before import NOTHING, TakenUp, stage_seconds, vertices_by_handle
 from flinkmagic.scheduling.job_status import JobStatus
 
 if TYPE_CHECKING:
@@ -57,9 +57,6 @@ if TYPE_CHECKING:
     from flinkmagic.reuse.durable_rows import DurableRows
 
 _LOG = logging.getLogger(__name__)
-
-_VertexOf = Mapping[StageHandle | None, int]
-"""By the handle of a stage, the index of its job vertex."""
 
 LOST = "an executor has lost them"
 FILES_GONE = "their files are gone"
@@ -103,7 +100,7 @@ class Retention:
         self._checkpoints: Checkpoints | None = None
         self._results: dict[StageHandle, StageResult] = {}
         self._name = graph_name
-        self._retain = retain
+        self._retain, self._of_session = retain, retain == "session"
         self._store: RetainedResults = retained_results(sc)
         self._keys: dict[StageHandle, ResultKey] = {}
         self._writes = JobWrites()
@@ -130,105 +127,93 @@ class Retention:
         self._checkpoints, self._of_action = checkpoints, planned.origin.collects
         if self._retain == "none":
             self._forget()
-            if self._checkpoints is None:
+            if checkpoints is None:
                 return NOTHING
-        keys = ResultKeys(self._sc, planned.relations)
-        refresh = AppendRefresh(self._sc, self._store, keys, self._name, of_session=self._retain == "session")
+        keys, vertex_of = ResultKeys(self._sc, planned.relations), vertices_by_handle(graph)
         changed_file = cache(keys.changed_file)
-        vertex_of = _vertices_by_handle(graph)
-        found: dict[int, tuple[StageResult, RetainedResult]] = {}
-        for result in planned.results:
-            key = keys.of(result.plan, *result.names)
-            self._results[result.handle] = result
-            if isinstance(key, NoKey):
-                self.reasons[result.handle.name] = key.reason
-                continue
-            self._keys[result.handle] = key
-            if result.handle not in vertex_of:
-                self._keys_left_out.add(key.digest)
-                continue
-            entry = None if self._full else self._find(result, key)
-            if result.handle.is_committed:
-                continue
-            if entry is None:
-                if self._refreshes and not self._full:
-                    refresh.offer(result, key, changed_file)
-                former = self._store.last_keys.get((self._name, result.handle.name))
-                if former is not None and not self._full:
-                    self.not_used[result.handle.name] = self._store.why_gone(former, key, changed_file)
-                continue
-            file = changed_file(key.files)
-            if file or not entry.is_there():
-                if result.handle.keeps_rows and result.sink < 0:
-                    lost = FILES_GONE if entry.is_from_store else LOST
-                    self.not_used[result.handle.name] = other_file(file) if file else lost
-                continue
-            refresh.use(result, key, entry)
-            if self._use(result, entry, kept):
-                found[vertex_of[result.handle]] = (result, entry)
-        refresh.decide()
-        self._refresh, self.not_refreshed = refresh, refresh.reasons
+        named = {one: keys.of_result(one) for one in planned.results}
+        self._results = {one.handle: one for one in named}
+        self._keys = {one.handle: key for one, key in named.items() if isinstance(key, ResultKey)}
+        self._keys_left_out = {key.digest for handle, key in self._keys.items() if handle not in vertex_of}
+        self.reasons = {one.handle.name: key.reason for one, key in named.items() if isinstance(key, NoKey)}
+
+        found, missing = self._use_all(() if self._full else vertex_of, kept, changed_file)
+
+        self._refresh = AppendRefresh(self._sc, keys, self._keys)
+        formers = self._store.appendable(self._name, of_session=self._of_session) if self._refreshes else []
+        self._refresh.bring_up_to_date(found, missing, formers, changed_file)
+        self.not_refreshed = self._refresh.reasons
+        outputs = MapOutputs(self._sc)
+        for result, entry in found.items():
+            if result.handle.written is not None:
+                # Its readers depend on its size, as they do on that of one that has just been written.
+                result.handle.written(outputs.statistics(entry.computed.shuffleDependency()))
+
         self._writes = JobWrites(planned, self._keys, vertex_of)
-        self._tell_journal()
-        written: set[int] = set()
-        if not self._full:
-            there = self._writes.still_there(self._finished_writes(), keys, changed_file)
-            written = {vertex_of[handle] for handle in there if handle in vertex_of}
-        finished = _not_needed(graph, found.keys() | written)
-        formers = {one.former.key for one in refresh.refreshed.values()}  # if this job fails, the next one needs them
-        self._drop_former(formers | {entry.key for _, entry in found.values()})
-        results = {vertex: entry for vertex, (_, entry) in found.items()}
-        refreshed = {
-            vertex_of[handle]: one for handle, one in refresh.refreshed.items() if vertex_of[handle] not in finished
-        }
-        self._taken_up = TakenUp(frozenset(finished), results, frozenset(written), refreshed, refresh.added_files)
+        written = self._writes.still_there({} if self._full else self._finished_writes(), keys, changed_file)
+        if checkpoints is not None:
+            left_out = self._keys_left_out | self._writes.left_out
+            checkpoints.begin(left_out, is_part=self._writes.are_some, is_full=self._full)
+
+        self._taken_up = TakenUp.of(graph, found, written, self._refresh)
+        needed = self._keys_left_out | {one.key for one in found.values()}
+        needed |= {one.former.key for one in self._refresh.refreshed.values()}  # if this job fails, by the next one
+        self._store.drop_former(self._name, needed)
         return self._taken_up
 
-    def _tell_journal(self) -> None:
-        """Tell the journal what the job is, and what it may use."""
-        if self._checkpoints is None:
-            return
-        if self._writes.are_some:
-            self._checkpoints.begin_part()
-        if self._full:
-            self._checkpoints.forget(self._keys_left_out | self._writes.left_out)
+    def _use_all(
+        self, stages: Container[StageHandle | None], kept: JobRows, changed_file: ChangedFile
+    ) -> tuple[dict[StageResult, RetainedResult], list[StageResult]]:
+        """Make the job use the results of stages that are there; return them, and those that nobody has."""
+        found: dict[StageResult, RetainedResult] = {}
+        missing: list[StageResult] = []
+        for handle, key in self._keys.items():
+            if handle.is_committed or handle not in stages:
+                continue
+            result = self._results[handle]
+            entry = self._find(result, key)
+            file = changed_file(key.files) if entry is not None else ""
+            if entry is not None and not file and entry.is_there():
+                if self._use(result, entry, kept):
+                    found[result] = entry
+            elif entry is None:
+                missing.append(result)
+                former = self._store.last_keys.get((self._name, handle.name))
+                if former is not None:
+                    self.not_used[handle.name] = self._store.why_gone(former, key, changed_file)
+            elif handle.keeps_rows and result.sink < 0:
+                lost = FILES_GONE if entry.is_from_store else LOST
+                self.not_used[handle.name] = other_file(file) if file else lost
+        return found, missing
 
     def _find(self, result: StageResult, key: ResultKey) -> RetainedResult | None:
-        entry = self._store.find(self._name, key.digest, of_session=self._retain == "session")
+        entry = self._store.find(self._name, key.digest, of_session=self._of_session)
         if entry is None and self._checkpoints is not None:
             entry = self._checkpoints.find(result, key)
         if entry is None and self._durable is not None:
-            entry = self._durable.find(result, key, self._name, for_session=self._retain == "session")
+            entry = self._durable.find(result, key, self._name, for_session=self._of_session)
         return entry
 
     def _use(self, result: StageResult, entry: RetainedResult, kept: JobRows) -> bool:
         """Make the job use a result; return False if it has just gone."""
         self._store.use(entry)
-        handle, computed = result.handle, entry.computed
-        if handle.keeps_rows:
-            result.adopt(computed.rows.builder)
-            is_there = kept.take_up(handle, computed)
-            if not entry.name:  # it was made for this job alone, and the store does not hold it
-                computed.rows.let_go()
-            return is_there
-        result.adopt(computed)
-        if handle.written is not None:
-            # Its readers depend on its size, as they do on that of one that has just been written.
-            handle.written(MapOutputs(self._sc).statistics(computed.shuffleDependency()))
-        return True
+        if not result.handle.keeps_rows:
+            result.adopt(entry.computed)
+            return True
+        rows = entry.computed.rows
+        result.adopt(rows.builder)
+        is_there = kept.take_up(result.handle, entry.computed)
+        if not entry.name:  # it was made for this job alone, and the store does not hold it
+            rows.let_go()
+        return is_there
 
     def _finished_writes(self) -> dict[str, FinishedWrite]:
         """Return, by key, those of the run that failed, here or in another process (rule 5)."""
         finished = dict(self._checkpoints.writes) if self._checkpoints is not None else {}
         return finished | self._store.writes.get(self._name, {})
 
-    def _drop_former(self, used: set[str]) -> None:
-        """Release the name's former results (rule 4)."""
-        needed = used | self._keys_left_out
-        self._store.drop(lambda one: one.graph == self._name and not one.for_session and one.key not in needed)
-
     def _forget(self) -> None:
-        self._drop_former(set())
+        self._store.drop_former(self._name, self._keys_left_out)
         self._remember({})
 
     def _remember(self, ended: Mapping[str, FinishedWrite]) -> None:
@@ -291,7 +276,7 @@ class Retention:
             return
         keys = ResultKeys(self._sc, planned.relations)
         changed_file = cache(keys.changed_file)
-        vertex_of = _vertices_by_handle(graph)
+        vertex_of = vertices_by_handle(graph)
         seconds = stage_seconds(graph, {index: one.seconds for index, one in self._taken_up.results.items()})
         writes: dict[int, list[str] | None] = {}
         is_failed = status is JobStatus.FAILED
@@ -299,7 +284,7 @@ class Retention:
             vertex, key = vertex_of.get(result.handle), self._keys.get(result.handle)
             if vertex is None or key is None or vertex not in finished or result.handle.tasks == 0:
                 continue
-            now = keys.of(result.plan, *result.names)
+            now = keys.of_result(result)
             if isinstance(now, NoKey) or now.digest != key.digest or changed_file(now.files):
                 self.reasons[result.handle.name] = "what it was computed from changed while it ran"
             elif result.handle.is_committed:
@@ -357,7 +342,7 @@ class Retention:
         else:
             computed, facts = result.computed(), {}
             if appendable is not None:
-                exchanges = [part.exchange for part in appendable.parts if part.exchange is not None]
+                exchanges = appendable.exchanges
                 computed = exchanges[-1]
                 facts["is_there"] = self._are_there([one.shuffleDependency() for one in exchanges])
             elif result.handle.is_map_stage:
@@ -375,7 +360,7 @@ class Retention:
             kind=result.kind,
             graph=self._name,
             what=what,
-            for_session=self._retain == "session",
+            for_session=self._of_session,
             computed=computed,
             bytes=size,
             bytes_by_partition=bytes_by_partition,
@@ -400,10 +385,6 @@ def _data_size(computed: Any) -> int:
     return int(metric.get().value()) if metric.isDefined() else 0
 
 
-def _vertices_by_handle(graph: ExecutionGraph) -> _VertexOf:
-    return {stage_handle(vertex.job_vertex): vertex.index for vertex in graph.job_vertices}
-
-
 def _users_name(vertex: JobVertex) -> str:
     """Return what the user calls the last operator of a vertex that has a name, or that is a call of the user's.
 
@@ -413,15 +394,3 @@ def _users_name(vertex: JobVertex) -> str:
     words = ("name", "variable", "call")
     known = [str(one[word]) for word in words for one in facts if one.get(word)]
     return known[0] if known else str(facts[0].get("operator") or vertex.operators[0].name)
-
-
-def _not_needed(graph: ExecutionGraph, there: set[int]) -> set[int]:
-    """Return the job vertices that no result still to be computed needs (rule 1)."""
-    needed: set[int] = set()
-    for vertex in reversed(graph.job_vertices):
-        if vertex.index in there:
-            continue
-        consumers = [consumer.index for consumer in vertex.consumers]
-        if not consumers or needed.intersection(consumers):
-            needed.add(vertex.index)
-    return {vertex.index for vertex in graph.job_vertices} - needed
