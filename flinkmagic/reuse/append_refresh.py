@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.planning.stage_handles import StageHandle
     from flinkmagic.planning.stage_results import StageResult
-    from flinkmagic.reuse.result_keys import ChangedFile, Growth, OpenKey, ResultKey, ResultKeys
+    from flinkmagic.reuse.result_keys import ChangedFile, Growth, ResultKey, ResultKeys
 
 MOST_PARTS = 16
 """In so many parts a retained result may have been made."""
@@ -41,7 +41,6 @@ class Refreshed:
 
     former: RetainedResult
     growth: Growth
-    open_key: OpenKey
 
     @property
     def there(self) -> Appendable:
@@ -62,7 +61,7 @@ class Refreshed:
         parts = (*before, Part(exchange, states))
         if exchange is not None and exchange.shuffleDependency().rdd().getNumPartitions() == 0:  # all is filtered out
             parts = (*before[:-1], Part(before[-1].exchange, states))
-        return Appendable(self.open_key.digest, parts)
+        return Appendable(self.there.open_key, parts)
 
 
 class AppendRefresh:
@@ -150,7 +149,7 @@ class AppendRefresh:
                 continue
             growth = self._keys.growth(open_key, former.appendable.parts[-1].states)
             if growth.files:
-                grown.append(Refreshed(former, growth, open_key))
+                grown.append(Refreshed(former, growth))
             elif growth.changed:
                 self.reasons[result.handle.name] = other_file(growth.changed)
         if not grown or changed_file(key.files):

@@ -158,16 +158,9 @@ class Checkpoints:
         self._journal.sync()
 
     def begin(self, left_out: Collection[str], *, is_part: bool, is_full: bool) -> None:
-        """Note what the job is, before it runs.
+        """Note whether the job runs some of the graph's sinks: its end is not the graph's.
 
-        Parameters
-        ----------
-        left_out : collection of str
-            The keys of results and writes that are no part of it.
-        is_part : bool
-            Whether it runs some of the graph's sinks: its end is not the graph's.
-        is_full : bool
-            Whether it computes all of them: no job finds what is known of them.
+        If it computes all of them, no job finds what is known but under the keys that it leaves out.
         """
         self._is_part = is_part
         if is_part:

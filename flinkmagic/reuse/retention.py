@@ -36,6 +36,7 @@ from flinkmagic.errors.actions import other_file
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.planner import PlannedJob
+from flinkmagic.planning.run_origin import GRAPH, RunOrigin
 from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.append_refresh import AppendRefresh
@@ -53,6 +54,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
     from flinkmagic.graph.job_graph import JobVertex
     from flinkmagic.reuse.durable_rows import DurableRows
 
@@ -96,7 +98,8 @@ class Retention:
         self._refresh: AppendRefresh | None = None
         self._durable = durable if retain != "none" else None
         self._began = time.time()
-        self._full, self._of_action = full, False
+        self._full = full
+        self._origin: RunOrigin = GRAPH
         self._checkpoints: Checkpoints | None = None
         self._results: dict[StageHandle, StageResult] = {}
         self._name = graph_name
@@ -124,7 +127,7 @@ class Retention:
 
         `checkpoints` are where another process recorded, and will find, how far the job came.
         """
-        self._checkpoints, self._of_action = checkpoints, planned.origin.collects
+        self._checkpoints, self._origin = checkpoints, planned.origin
         if self._retain == "none":
             self._forget()
             if checkpoints is None:
@@ -281,8 +284,8 @@ class Retention:
         writes: dict[int, list[str] | None] = {}
         is_failed = status is JobStatus.FAILED
         for result in planned.results:
-            vertex, key = vertex_of.get(result.handle), self._keys.get(result.handle)
-            if vertex is None or key is None or vertex not in finished or result.handle.tasks == 0:
+            index, key = vertex_of.get(result.handle), self._keys.get(result.handle)
+            if index is None or key is None or index not in finished or result.handle.tasks == 0:
                 continue
             now = keys.of_result(result)
             if isinstance(now, NoKey) or now.digest != key.digest or changed_file(now.files):
@@ -290,22 +293,9 @@ class Retention:
             elif result.handle.is_committed:
                 if result.target and is_failed:  # else nothing is remembered of a write
                     writes[result.sink] = keys.listing(result.target)
-            elif vertex not in self._taken_up.finished:
-                job_vertex = graph.job_vertices[vertex]
-                bytes_ = bytes_by_partition.get(job_vertex.id)
-                what = _users_name(job_vertex.job_vertex)
-                durable = self._durable_key(keys, now) if result.over is not None else ""
-                appendable, took = None, seconds[vertex]
-                if self._refresh is not None:
-                    appendable = self._refresh.appendable(result, now, keys)
-                former = self._taken_up.refreshed.get(vertex)
-                if former is not None:
-                    bytes_, took = former.bytes_with(bytes_), took + former.former.seconds
-                self._retain_result(result, key, what, kept, bytes_, took, durable, appendable)
-                if result.handle.keeps_rows and result.sink < 0 and not planned.origin.is_line:
-                    self._store.note_key(self._name, result.handle.name, key)
-                if former is not None and result.handle.keeps_rows:  # the rows are kept twice
-                    self._store.drop(partial(operator.is_, former.former))
+            elif index not in self._taken_up.finished:
+                vertex = graph.job_vertices[index]
+                self._retain_result(result, vertex, now, keys, kept, bytes_by_partition.get(vertex.id), seconds[index])
         sinks = {vertex_of.get(one.handle): one.sink for one in planned.results if one.handle.is_committed}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         if is_failed and self._durable is not None:
@@ -322,57 +312,57 @@ class Retention:
     def _retain_result(
         self,
         result: StageResult,
+        vertex: ExecutionJobVertex,
         key: ResultKey,
-        what: str,
+        keys: ResultKeys,
         kept: JobRows,
-        bytes_by_partition: tuple[int, ...] | None,
+        sizes: tuple[int, ...] | None,
         seconds: float,
-        durable_key: str,
-        appendable: Appendable | None,
     ) -> None:
-        computed: Any
-        facts: dict[str, Any]
+        former = self._taken_up.refreshed.get(vertex.index)
+        if former is not None:
+            sizes, seconds = former.bytes_with(sizes), seconds + former.former.seconds
+        appendable = self._refresh.appendable(result, key, keys) if self._refresh is not None else None
+        facts = self._left_by(result, kept, sizes, appendable)
+        if facts is not None:
+            retained = RetainedResult(
+                key.digest, result.kind, self._name, _users_name(vertex.job_vertex), self._of_session,
+                bytes_by_partition=sizes, seconds=seconds, of_action=self._origin.collects, appendable=appendable,
+                durable_key=self._durable_key(keys, key) if result.over is not None else "", **facts,
+            )  # fmt: skip
+            self._store.add(retained)
+            if self._durable is not None:
+                self._durable.store_later(retained)
+        if result.handle.keeps_rows and result.sink < 0 and not self._origin.is_line:
+            self._store.note_key(self._name, result.handle.name, key)
+        if former is not None and result.handle.keeps_rows:  # the rows are kept twice
+            self._store.drop(partial(operator.is_, former.former))
+
+    def _left_by(
+        self, result: StageResult, kept: JobRows, sizes: tuple[int, ...] | None, appendable: Appendable | None
+    ) -> dict[str, Any] | None:
+        """Return what a stage has left, and how large it is, as facts of a `RetainedResult`; None if it is gone."""
         if result.handle.keeps_rows:
-            computed = kept.of(result.handle)
-            if computed is None or not computed.rows.hold():
-                return
-            rows = computed.rows
-            size = stored_bytes(self._sc, rows.builder.cachedColumnBuffers().id())
-            facts = {"is_there": rows.are_there, "let_go": rows.let_go}
+            left = kept.of(result.handle)
+            if left is None or not left.rows.hold():
+                return None
+            size = stored_bytes(self._sc, left.rows.builder.cachedColumnBuffers().id())
+            return {"computed": left, "bytes": size, "is_there": left.rows.are_there, "let_go": left.rows.let_go}
+        computed, facts = result.computed(), dict[str, Any]()
+        if appendable is not None:
+            computed = appendable.exchanges[-1]
+            facts["is_there"] = self._are_there([one.shuffleDependency() for one in appendable.exchanges])
+        elif result.handle.is_map_stage:
+            facts["is_there"] = self._are_there([result.handle.make()])
+        if sizes is not None:
+            size = sum(sizes)
         else:
-            computed, facts = result.computed(), {}
-            if appendable is not None:
-                exchanges = appendable.exchanges
-                computed = exchanges[-1]
-                facts["is_there"] = self._are_there([one.shuffleDependency() for one in exchanges])
-            elif result.handle.is_map_stage:
-                facts["is_there"] = self._are_there([result.handle.make()])
-            if bytes_by_partition is not None:
-                size = sum(bytes_by_partition)
-            else:
-                size = facts["driver_bytes"] = _data_size(computed)
-            if result.handle.can_shrink:
-                broadcast = DriverBroadcast(self._sc, computed)
-                size = broadcast.compact_bytes()
-                facts["let_go"] = facts["shrink"] = broadcast.shrink  # what was computed with it holds it, too
-        retained = RetainedResult(
-            key=key.digest,
-            kind=result.kind,
-            graph=self._name,
-            what=what,
-            for_session=self._of_session,
-            computed=computed,
-            bytes=size,
-            bytes_by_partition=bytes_by_partition,
-            seconds=seconds,
-            of_action=self._of_action,
-            durable_key=durable_key,
-            appendable=appendable,
-            **facts,
-        )
-        self._store.add(retained)
-        if self._durable is not None:
-            self._durable.store_later(retained)
+            size = facts["driver_bytes"] = _data_size(computed)
+        if result.handle.can_shrink:
+            broadcast = DriverBroadcast(self._sc, computed)
+            size = broadcast.compact_bytes()
+            facts["let_go"] = facts["shrink"] = broadcast.shrink  # what was computed with it holds it, too
+        return {"computed": computed, "bytes": size, **facts}
 
     def _are_there(self, dependencies: Sequence[Any]) -> Callable[[], bool]:
         tasks, outputs = [one.rdd().getNumPartitions() for one in dependencies], MapOutputs(self._sc)

@@ -41,16 +41,9 @@ class TakenUp:
         written: Iterable[StageHandle],
         refresh: AppendRefresh,
     ) -> TakenUp:
-        """Return what a job need not do; nor does a vertex run that no vertex which runs needs (rule 1 of `retention`).
+        """Return what a job need not do, by what it has found and what its refresh has decided.
 
-        Parameters
-        ----------
-        found : mapping of StageResult to RetainedResult
-            What it uses as it is.
-        written : iterable of StageHandle
-            The stages of writes that are done. They may be no part of the job.
-        refresh : AppendRefresh
-            It has decided.
+        Nor does a vertex run that none which runs needs (rule 1 of `retention`). Writes may be no part of the job.
         """
         vertex_of = vertices_by_handle(graph)
         results = {vertex_of[result.handle]: entry for result, entry in found.items()}
@@ -61,14 +54,9 @@ class TakenUp:
                 consumers = [consumer.index for consumer in vertex.consumers]
                 if not consumers or needed.intersection(consumers):
                     needed.add(vertex.index)
-        refreshed = {vertex_of[handle]: one for handle, one in refresh.refreshed.items()}
-        return cls(
-            frozenset(vertex_of.values()) - needed,
-            results,
-            done,
-            {index: one for index, one in refreshed.items() if index in needed},
-            refresh.added_files,
-        )
+        finished = frozenset(vertex.index for vertex in graph.job_vertices) - needed
+        refreshed = {vertex_of[handle]: one for handle, one in refresh.refreshed.items() if vertex_of[handle] in needed}
+        return cls(finished, results, done, refreshed, refresh.added_files)
 
     @property
     def saved_seconds(self) -> float:
