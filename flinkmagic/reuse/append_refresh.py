@@ -12,14 +12,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from flinkmagic.errors.actions import other_file
 from flinkmagic.planning.appended_stages import AppendedShuffle
 from flinkmagic.reuse.map_outputs import MapOutputs
-from flinkmagic.reuse.retained_results import Appendable, Part, RetainedResult, RetainedResults
+from flinkmagic.reuse.retained_results import Appendable, Part, RetainedResult
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from flinkmagic.planning.stage_handles import StageHandle
     from flinkmagic.planning.stage_results import StageResult
-    from flinkmagic.reuse.result_keys import Growth, OpenKey, ResultKey, ResultKeys
+    from flinkmagic.reuse.result_keys import ChangedFile, Growth, ResultKey, ResultKeys
 
 MOST_PARTS = 16
 """In so many parts a retained result may have been made."""
@@ -41,13 +41,12 @@ class Refreshed:
 
     former: RetainedResult
     growth: Growth
-    open_key: OpenKey
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def there(self) -> Appendable:
         """What is there of it."""
         assert self.former.appendable is not None
-        return self.former.appendable.parts
+        return self.former.appendable
 
     def bytes_with(self, added: tuple[int, ...] | None) -> tuple[int, ...] | None:
         """Return the bytes of each partition, with those that were added."""
@@ -58,10 +57,11 @@ class Refreshed:
 
     def with_added(self, exchange: JavaObject | None, states: JavaObject) -> Appendable:
         """Return all of it, with the exchange that has written what was added; None of kept rows."""
-        parts = (*self.parts, Part(exchange, states))
+        before = self.there.parts
+        parts = (*before, Part(exchange, states))
         if exchange is not None and exchange.shuffleDependency().rdd().getNumPartitions() == 0:  # all is filtered out
-            parts = (*self.parts[:-1], Part(self.parts[-1].exchange, states))
-        return Appendable(self.open_key.digest, parts)
+            parts = (*before[:-1], Part(before[-1].exchange, states))
+        return Appendable(self.there.open_key, parts)
 
 
 class AppendRefresh:
@@ -69,106 +69,104 @@ class AppendRefresh:
 
     Parameters
     ----------
-    of_session : bool
-        Whether it may use what other graphs have left for the session.
+    keys : ResultKeys
+        Those that have made `key_of`.
+    key_of : mapping of StageHandle to ResultKey
+        The keys of the job's results.
     """
 
-    def __init__(
-        self, sc: SparkContext, store: RetainedResults, keys: ResultKeys, graph: str, *, of_session: bool
-    ) -> None:
-        self._outputs = MapOutputs(sc)
-        self._store, self._keys, self._graph, self._of_session = store, keys, graph, of_session
-        self._offered: dict[StageHandle, tuple[StageResult, Refreshed]] = {}
-        self._used: list[tuple[StageResult, ResultKey, Appendable]] = []
-        self.refreshed: Mapping[StageHandle, Refreshed] = {}
+    def __init__(self, sc: SparkContext, keys: ResultKeys, key_of: Mapping[StageHandle, ResultKey]) -> None:
+        self._outputs, self._keys, self._key_of = MapOutputs(sc), keys, key_of
+        self.refreshed: dict[StageHandle, Refreshed] = {}
         """What is brought up to date, once that is decided."""
         self.added_files = 0
         """From how many added files that is done."""
         self.reasons: dict[str, str] = {}
         """By the name of a stage, why its rows are computed in full, although files were only added."""
 
-    def offer(self, result: StageResult, key: ResultKey, changed_file: Callable[[tuple[int, ...]], str]) -> None:
-        """Look for earlier rows of a stage that has none with its key.
+    def bring_up_to_date(
+        self,
+        found: Mapping[StageResult, RetainedResult],
+        missing: Iterable[StageResult],
+        formers: Sequence[RetainedResult],
+        changed_file: ChangedFile,
+    ) -> None:
+        """Decide what is brought up to date, and let its stages do that.
 
         Parameters
         ----------
-        changed_file : callable
-            `ResultKeys.changed_file`.
+        found : mapping of StageResult to RetainedResult
+            What the job uses as it is. A shuffle of several parts is read as it was left.
+        missing : iterable of StageResult
+            What the job computes.
+        formers : sequence of RetainedResult
+            What earlier jobs have left to be brought up to date, last used first.
         """
-        if result.appended is None or result.handle.tasks == 0 or not key.files:
-            return
-        known = self._store.appendable(self._graph, of_session=self._of_session)
-        open_key = self._keys.open_of(result.plan, key, *result.names) if known else None
+        offered = {one: offer for one in missing if (offer := self._offer(one, formers, changed_file)) is not None}
+        read: list[tuple[AppendedShuffle, list[JavaObject]]] = []
+        for result, entry in found.items():
+            if isinstance(result.appended, AppendedShuffle) and entry.appendable is not None:
+                read.append((result.appended, entry.appendable.exchanges[:-1]))
+                open_key = self._keys.open_of(result, self._key_of[result.handle]) if offered else None
+                if open_key is not None:
+                    result.appended.know(self._keys.digests(open_key, entry.appendable.states), None)
+        above = dict[str, str]()
+        for result, offer in offered.items():
+            assert result.appended is not None
+            why = result.appended.decide()
+            if why:
+                reasons = self.reasons if result.appended.is_notable else above
+                reasons[result.handle.name] = why
+                continue
+            if isinstance(result.appended, AppendedShuffle):
+                read.append((result.appended, offer.there.exchanges))
+            else:
+                result.appended.follow(offer.former.computed.rows.builder)
+            result.handle.added_files = offer.growth.files
+            self.refreshed[result.handle] = offer
+        for shuffle, exchanges in read:
+            if exchanges:
+                shuffle.follow(exchanges, [self._outputs.statistics(one.shuffleDependency()) for one in exchanges])
+        if self.refreshed:
+            self.added_files = self._keys.count(one.growth.added for one in self.refreshed.values())
+        elif not self.reasons:
+            self.reasons.update(list(above.items())[:1])
+
+    def _offer(
+        self, result: StageResult, formers: Sequence[RetainedResult], changed_file: ChangedFile
+    ) -> Refreshed | None:
+        """Return those of the earlier rows of a stage to which the fewest files were added, and let it know them."""
+        if result.appended is None or result.handle.tasks == 0 or not formers:
+            return None
+        key = self._key_of[result.handle]
+        open_key = self._keys.open_of(result, key)
         if open_key is None:
-            return
-        found: list[tuple[Growth, RetainedResult]] = []
-        for former in known:
+            return None
+        grown: list[Refreshed] = []
+        for former in formers:
             assert former.appendable is not None
             if former.appendable.open_key != open_key.digest or not former.is_there():
                 continue
             growth = self._keys.growth(open_key, former.appendable.parts[-1].states)
             if growth.files:
-                found.append((growth, former))
+                grown.append(Refreshed(former, growth))
             elif growth.changed:
                 self.reasons[result.handle.name] = other_file(growth.changed)
-        if not found or changed_file(key.files):
-            return
-        growth, former = min(found, key=lambda one: one[0].files)
-        assert former.appendable is not None
-        if len(former.appendable.parts) >= MOST_PARTS:
+        if not grown or changed_file(key.files):
+            return None
+        offer = min(grown, key=lambda one: one.growth.files)
+        if len(offer.there.parts) >= MOST_PARTS:
             self.reasons[result.handle.name] = TOO_MANY_PARTS
-            return
+            return None
         self.reasons.pop(result.handle.name, None)
-        self._offered[result.handle] = result, Refreshed(former, growth, open_key)
-        result.appended.know(list(self._digests(open_key, former.appendable)), growth.added)
-
-    def use(self, result: StageResult, key: ResultKey, entry: RetainedResult) -> None:
-        """Let a shuffle that is not written consist of several, as it was left."""
-        if isinstance(result.appended, AppendedShuffle) and entry.appendable is not None:
-            self._used.append((result, key, entry.appendable))
-            self._follow(result.appended, entry.appendable.parts[:-1])
-
-    def decide(self) -> None:
-        """Decide what is brought up to date."""
-        if not self._offered:
-            return
-        for result, key, shuffle in self._used:
-            open_key = self._keys.open_of(result.plan, key, *result.names)
-            if open_key is not None and result.appended is not None:
-                result.appended.know(list(self._digests(open_key, shuffle)), None)
-        refreshed, above = {}, dict[str, str]()
-        for handle, (result, one) in self._offered.items():
-            assert result.appended is not None
-            why = result.appended.decide()
-            if not why:
-                if isinstance(result.appended, AppendedShuffle):
-                    self._follow(result.appended, one.parts)
-                else:
-                    result.appended.follow(one.former.computed.rows.builder)
-                handle.added_files = one.growth.files
-                refreshed[handle] = one
-            else:
-                reasons = self.reasons if result.appended.is_notable else above
-                reasons[handle.name] = why
-        if not refreshed and not self.reasons:
-            self.reasons.update(list(above.items())[:1])
-        self.refreshed = refreshed
-        self.added_files = self._keys.count(one.growth.added for one in refreshed.values()) if refreshed else 0
-
-    def _digests(self, open_key: OpenKey, shuffle: Appendable) -> Iterator[JavaObject]:
-        return (self._keys.digests(open_key, part.states) for part in shuffle.parts)
-
-    def _follow(self, shuffle: AppendedShuffle, parts: Sequence[Part]) -> None:
-        exchanges = [part.exchange for part in parts if part.exchange is not None]
-        if exchanges:
-            sizes = [self._outputs.statistics(one.shuffleDependency()) for one in exchanges]
-            shuffle.follow(exchanges, sizes)
+        result.appended.know(self._keys.digests(open_key, offer.there.states), offer.growth.added)
+        return offer
 
     def appendable(self, result: StageResult, key: ResultKey, keys: ResultKeys) -> Appendable | None:
         """Return what later jobs need to bring a stage's result up to date, once it has run; None if they cannot."""
         if result.appended is None:
             return None
-        open_key = keys.open_of(result.plan, key, *result.names)
+        open_key = keys.open_of(result, key)
         if open_key is None:
             return None
         exchange = result.computed() if isinstance(result.appended, AppendedShuffle) else None

@@ -157,15 +157,17 @@ class Checkpoints:
         append(self._journal, *what)
         self._journal.sync()
 
-    def begin_part(self) -> None:
-        """Note that the job runs some of the graph's sinks: its end is not the graph's."""
-        self._is_part = True
-        self._record(append_part)
+    def begin(self, left_out: Collection[str], *, is_part: bool, is_full: bool) -> None:
+        """Note whether the job runs some of the graph's sinks: its end is not the graph's.
 
-    def forget(self, left_out: Collection[str]) -> None:
-        """Let no job find the rows and the writes that are known, except those of these keys."""
-        self._store.drop_owned(self._job_id, {self._stored_as(digest) for digest in left_out})
-        self._forget_writes(left_out)
+        If it computes all of them, no job finds what is known but under the keys that it leaves out.
+        """
+        self._is_part = is_part
+        if is_part:
+            self._record(append_part)
+        if is_full:
+            self._forget_writes(left_out)
+            self._store.drop_owned(self._job_id, {self._stored_as(digest) for digest in left_out})
 
     def job_over(self, status: JobStatus, left_out: Collection[str]) -> None:
         """Let no job find what a job leaves that is over for good; `left_out` are the writes that were not part of it.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from flinkmagic.planning.planner import PlannedJob
 from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
-from flinkmagic.reuse.result_keys import ResultKey, ResultKeys
+from flinkmagic.reuse.result_keys import ChangedFile, ResultKey, ResultKeys
 
 WITHOUT_KEY = ""
 """The key of a write that has none: no later run finds it again."""
@@ -63,7 +63,7 @@ class JobWrites:
         return sink in self._facts and self._facts[sink].overwrites
 
     def still_there(
-        self, finished: Mapping[str, FinishedWrite], keys: ResultKeys, changed_file: Callable[[tuple[int, ...]], str]
+        self, finished: Mapping[str, FinishedWrite], keys: ResultKeys, changed_file: ChangedFile
     ) -> list[StageHandle]:
         """Return the stages of those that need not run.
 
@@ -71,8 +71,6 @@ class JobWrites:
         ----------
         finished : mapping of str to FinishedWrite
             By key, what the failed run had finished.
-        changed_file : callable
-            `ResultKeys.changed_file`.
         """
         there: dict[int, FinishedWrite] = {}
         for sink, key in self.keys.items():

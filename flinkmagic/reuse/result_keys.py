@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
+    from flinkmagic.planning.stage_results import StageResult
+
 _LOG = logging.getLogger(__name__)
 
 IRRELEVANT = (
@@ -71,6 +73,10 @@ IRRELEVANT = (
 
 SETTLED_S = 2.0
 """How long ago a file must have been changed so that its change time tells it from later changes."""
+
+
+ChangedFile = Callable[[tuple[int, ...]], str]
+"""`ResultKeys.changed_file`, or what remembers its answers: it looks at each file."""
 
 
 @dataclass(frozen=True)
@@ -195,18 +201,22 @@ class ResultKeys:
         """
         return self._key(self._keys.keyOf, plan, more=more)
 
-    def open_of(self, plan: JavaObject, key: ResultKey, *more: str) -> OpenKey | None:
-        """Return the open key of rows that have a key; None if they are made of no files."""
+    def of_result(self, result: StageResult) -> ResultKey | NoKey:
+        """Return the key of what a stage leaves behind."""
+        return self.of(result.plan, *result.names)
+
+    def open_of(self, result: StageResult, key: ResultKey) -> OpenKey | None:
+        """Return the open key of what a stage leaves behind, which has a key; None if it is made of no files."""
         if not key.files:
             return None
         try:
-            answer = json.loads(self._keys.openKeyOf(plan))
+            answer = json.loads(self._keys.openKeyOf(result.plan))
         except Py4JJavaError as error:
             _LOG.debug("rows have no open key: %s", error.java_exception)  # as in `_key`
             return None
         if "digest" not in answer:
             return None
-        whole = json.dumps([answer["digest"], key.settings, *more])
+        whole = json.dumps([answer["digest"], key.settings, *result.names])
         return OpenKey(hashlib.sha256(whole.encode()).hexdigest(), " ".join(map(str, answer["reads"])))
 
     def states(self, key: OpenKey) -> JavaObject:
@@ -224,9 +234,9 @@ class ResultKeys:
         """Return how many files were added, by several `Growth.added`."""
         return int(self._files.count(java_list(self._sc._jvm, added)))
 
-    def digests(self, key: OpenKey, states: JavaObject) -> JavaObject:
-        """Return by file index the digest of a list that `states` returned for equal rows."""
-        return self._files.digests(key.reads, states)
+    def digests(self, key: OpenKey, earlier: Iterable[JavaObject]) -> list[JavaObject]:
+        """Return for each time that `states` was called for equal rows, by file index, the digest of its list then."""
+        return [self._files.digests(key.reads, states) for states in earlier]
 
     def of_answer(self, query_execution: JavaObject, *more: str) -> ResultKey | NoKey:
         """Return the key of what a query answers under the settings of its session; nothing is planned for it.

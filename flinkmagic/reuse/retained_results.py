@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
-    from flinkmagic.reuse.result_keys import ResultKey
+    from flinkmagic.reuse.result_keys import ChangedFile, ResultKey
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,6 +68,16 @@ class Appendable:
     """As `OpenKey.digest`."""
     parts: tuple[Part, ...] = field(repr=False)
     """All that have its rows, oldest first. Of kept rows the last one has all."""
+
+    @property
+    def exchanges(self) -> list[JavaObject]:
+        """Those of a shuffle; none of kept rows."""
+        return [part.exchange for part in self.parts if part.exchange is not None]
+
+    @property
+    def states(self) -> list[JavaObject]:
+        """Those of its parts."""
+        return [part.states for part in self.parts]
 
 
 @dataclass(eq=False)
@@ -200,15 +210,13 @@ class RetainedResults:
         for one in large:
             one.is_shrunk = one.shrink is not None and one.shrink()
 
-    def why_gone(self, former: ResultKey, key: ResultKey, changed_file: Callable[[tuple[int, ...]], str]) -> str:
+    def why_gone(self, former: ResultKey, key: ResultKey, changed_file: ChangedFile) -> str:
         """Return why rows that were kept of a DataFrame are not used.
 
         Parameters
         ----------
         former, key : ResultKey
             Under which they were kept, and which its rows have now.
-        changed_file : callable
-            `ResultKeys.changed_file`.
         """
         if former.settings != key.settings:
             return OTHER_SETTINGS
@@ -245,6 +253,10 @@ class RetainedResults:
                 del self._retained[one.graph, one.key]
         _let_go(gone)
         return gone
+
+    def drop_former(self, graph: str, needed: Container[str]) -> None:
+        """Release what a graph has kept for its own runs, except the results of these keys."""
+        self.drop(lambda one: one.graph == graph and not one.for_session and one.key not in needed)
 
     def _over_bound(self) -> list[RetainedResult]:
         gone = []

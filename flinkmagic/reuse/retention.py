@@ -27,7 +27,7 @@ from __future__ import annotations
 import logging
 import operator
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,8 @@ from flinkmagic.errors.actions import other_file
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.jvm.block_storage import stored_bytes
 from flinkmagic.planning.planner import PlannedJob
-from flinkmagic.planning.stage_handles import StageHandle, stage_handle
+from flinkmagic.planning.run_origin import GRAPH, RunOrigin
+from flinkmagic.planning.stage_handles import StageHandle
 from flinkmagic.planning.stage_results import StageResult
 from flinkmagic.reuse.append_refresh import AppendRefresh
 from flinkmagic.reuse.checkpoints import Checkpoints
@@ -45,21 +46,19 @@ from flinkmagic.reuse.durable_keys import durable_keys
 from flinkmagic.reuse.finished_writes import WITHOUT_KEY, FinishedWrite, JobWrites
 from flinkmagic.reuse.job_rows import JobRows
 from flinkmagic.reuse.map_outputs import MapOutputs
-from flinkmagic.reuse.result_keys import NoKey, ResultKey, ResultKeys
+from flinkmagic.reuse.result_keys import ChangedFile, NoKey, ResultKey, ResultKeys
 from flinkmagic.reuse.retained_results import Appendable, RetainedResult, RetainedResults, retained_results
-from flinkmagic.reuse.work_done_before import NOTHING, TakenUp, stage_seconds
+from flinkmagic.reuse.work_done_before import NOTHING, TakenUp, stage_seconds, vertices_by_handle
 from flinkmagic.scheduling.job_status import JobStatus
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+    from flinkmagic.graph.execution_job_vertex import ExecutionJobVertex
     from flinkmagic.graph.job_graph import JobVertex
     from flinkmagic.reuse.durable_rows import DurableRows
 
 _LOG = logging.getLogger(__name__)
-
-_VertexOf = Mapping[StageHandle | None, int]
-"""By the handle of a stage, the index of its job vertex."""
 
 LOST = "an executor has lost them"
 FILES_GONE = "their files are gone"
@@ -99,11 +98,12 @@ class Retention:
         self._refresh: AppendRefresh | None = None
         self._durable = durable if retain != "none" else None
         self._began = time.time()
-        self._full, self._of_action = full, False
+        self._full = full
+        self._origin: RunOrigin = GRAPH
         self._checkpoints: Checkpoints | None = None
         self._results: dict[StageHandle, StageResult] = {}
         self._name = graph_name
-        self._retain = retain
+        self._retain, self._of_session = retain, retain == "session"
         self._store: RetainedResults = retained_results(sc)
         self._keys: dict[StageHandle, ResultKey] = {}
         self._writes = JobWrites()
@@ -127,108 +127,96 @@ class Retention:
 
         `checkpoints` are where another process recorded, and will find, how far the job came.
         """
-        self._checkpoints, self._of_action = checkpoints, planned.origin.collects
+        self._checkpoints, self._origin = checkpoints, planned.origin
         if self._retain == "none":
             self._forget()
-            if self._checkpoints is None:
+            if checkpoints is None:
                 return NOTHING
-        keys = ResultKeys(self._sc, planned.relations)
-        refresh = AppendRefresh(self._sc, self._store, keys, self._name, of_session=self._retain == "session")
+        keys, vertex_of = ResultKeys(self._sc, planned.relations), vertices_by_handle(graph)
         changed_file = cache(keys.changed_file)
-        vertex_of = _vertices_by_handle(graph)
-        found: dict[int, tuple[StageResult, RetainedResult]] = {}
-        for result in planned.results:
-            key = keys.of(result.plan, *result.names)
-            self._results[result.handle] = result
-            if isinstance(key, NoKey):
-                self.reasons[result.handle.name] = key.reason
-                continue
-            self._keys[result.handle] = key
-            if result.handle not in vertex_of:
-                self._keys_left_out.add(key.digest)
-                continue
-            entry = None if self._full else self._find(result, key)
-            if result.handle.is_committed:
-                continue
-            if entry is None:
-                if self._refreshes and not self._full:
-                    refresh.offer(result, key, changed_file)
-                former = self._store.last_keys.get((self._name, result.handle.name))
-                if former is not None and not self._full:
-                    self.not_used[result.handle.name] = self._store.why_gone(former, key, changed_file)
-                continue
-            file = changed_file(key.files)
-            if file or not entry.is_there():
-                if result.handle.keeps_rows and result.sink < 0:
-                    lost = FILES_GONE if entry.is_from_store else LOST
-                    self.not_used[result.handle.name] = other_file(file) if file else lost
-                continue
-            refresh.use(result, key, entry)
-            if self._use(result, entry, kept):
-                found[vertex_of[result.handle]] = (result, entry)
-        refresh.decide()
-        self._refresh, self.not_refreshed = refresh, refresh.reasons
+        named = {one: keys.of_result(one) for one in planned.results}
+        self._results = {one.handle: one for one in named}
+        self._keys = {one.handle: key for one, key in named.items() if isinstance(key, ResultKey)}
+        self._keys_left_out = {key.digest for handle, key in self._keys.items() if handle not in vertex_of}
+        self.reasons = {one.handle.name: key.reason for one, key in named.items() if isinstance(key, NoKey)}
+
+        found, missing = self._use_all(() if self._full else vertex_of, kept, changed_file)
+
+        self._refresh = AppendRefresh(self._sc, keys, self._keys)
+        formers = self._store.appendable(self._name, of_session=self._of_session) if self._refreshes else []
+        self._refresh.bring_up_to_date(found, missing, formers, changed_file)
+        self.not_refreshed = self._refresh.reasons
+        outputs = MapOutputs(self._sc)
+        for result, entry in found.items():
+            if result.handle.written is not None:
+                # Its readers depend on its size, as they do on that of one that has just been written.
+                result.handle.written(outputs.statistics(entry.computed.shuffleDependency()))
+
         self._writes = JobWrites(planned, self._keys, vertex_of)
-        self._tell_journal()
-        written: set[int] = set()
-        if not self._full:
-            there = self._writes.still_there(self._finished_writes(), keys, changed_file)
-            written = {vertex_of[handle] for handle in there if handle in vertex_of}
-        finished = _not_needed(graph, found.keys() | written)
-        formers = {one.former.key for one in refresh.refreshed.values()}  # if this job fails, the next one needs them
-        self._drop_former(formers | {entry.key for _, entry in found.values()})
-        results = {vertex: entry for vertex, (_, entry) in found.items()}
-        refreshed = {
-            vertex_of[handle]: one for handle, one in refresh.refreshed.items() if vertex_of[handle] not in finished
-        }
-        self._taken_up = TakenUp(frozenset(finished), results, frozenset(written), refreshed, refresh.added_files)
+        written = self._writes.still_there({} if self._full else self._finished_writes(), keys, changed_file)
+        if checkpoints is not None:
+            left_out = self._keys_left_out | self._writes.left_out
+            checkpoints.begin(left_out, is_part=self._writes.are_some, is_full=self._full)
+
+        self._taken_up = TakenUp.of(graph, found, written, self._refresh)
+        needed = self._keys_left_out | {one.key for one in found.values()}
+        needed |= {one.former.key for one in self._refresh.refreshed.values()}  # if this job fails, by the next one
+        self._store.drop_former(self._name, needed)
         return self._taken_up
 
-    def _tell_journal(self) -> None:
-        """Tell the journal what the job is, and what it may use."""
-        if self._checkpoints is None:
-            return
-        if self._writes.are_some:
-            self._checkpoints.begin_part()
-        if self._full:
-            self._checkpoints.forget(self._keys_left_out | self._writes.left_out)
+    def _use_all(
+        self, stages: Container[StageHandle | None], kept: JobRows, changed_file: ChangedFile
+    ) -> tuple[dict[StageResult, RetainedResult], list[StageResult]]:
+        """Make the job use the results of stages that are there; return them, and those that nobody has."""
+        found: dict[StageResult, RetainedResult] = {}
+        missing: list[StageResult] = []
+        for handle, key in self._keys.items():
+            if handle.is_committed or handle not in stages:
+                continue
+            result = self._results[handle]
+            entry = self._find(result, key)
+            file = changed_file(key.files) if entry is not None else ""
+            if entry is not None and not file and entry.is_there():
+                if self._use(result, entry, kept):
+                    found[result] = entry
+            elif entry is None:
+                missing.append(result)
+                former = self._store.last_keys.get((self._name, handle.name))
+                if former is not None:
+                    self.not_used[handle.name] = self._store.why_gone(former, key, changed_file)
+            elif handle.keeps_rows and result.sink < 0:
+                lost = FILES_GONE if entry.is_from_store else LOST
+                self.not_used[handle.name] = other_file(file) if file else lost
+        return found, missing
 
     def _find(self, result: StageResult, key: ResultKey) -> RetainedResult | None:
-        entry = self._store.find(self._name, key.digest, of_session=self._retain == "session")
+        entry = self._store.find(self._name, key.digest, of_session=self._of_session)
         if entry is None and self._checkpoints is not None:
             entry = self._checkpoints.find(result, key)
         if entry is None and self._durable is not None:
-            entry = self._durable.find(result, key, self._name, for_session=self._retain == "session")
+            entry = self._durable.find(result, key, self._name, for_session=self._of_session)
         return entry
 
     def _use(self, result: StageResult, entry: RetainedResult, kept: JobRows) -> bool:
         """Make the job use a result; return False if it has just gone."""
         self._store.use(entry)
-        handle, computed = result.handle, entry.computed
-        if handle.keeps_rows:
-            result.adopt(computed.rows.builder)
-            is_there = kept.take_up(handle, computed)
-            if not entry.name:  # it was made for this job alone, and the store does not hold it
-                computed.rows.let_go()
-            return is_there
-        result.adopt(computed)
-        if handle.written is not None:
-            # Its readers depend on its size, as they do on that of one that has just been written.
-            handle.written(MapOutputs(self._sc).statistics(computed.shuffleDependency()))
-        return True
+        if not result.handle.keeps_rows:
+            result.adopt(entry.computed)
+            return True
+        rows = entry.computed.rows
+        result.adopt(rows.builder)
+        is_there = kept.take_up(result.handle, entry.computed)
+        if not entry.name:  # it was made for this job alone, and the store does not hold it
+            rows.let_go()
+        return is_there
 
     def _finished_writes(self) -> dict[str, FinishedWrite]:
         """Return, by key, those of the run that failed, here or in another process (rule 5)."""
         finished = dict(self._checkpoints.writes) if self._checkpoints is not None else {}
         return finished | self._store.writes.get(self._name, {})
 
-    def _drop_former(self, used: set[str]) -> None:
-        """Release the name's former results (rule 4)."""
-        needed = used | self._keys_left_out
-        self._store.drop(lambda one: one.graph == self._name and not one.for_session and one.key not in needed)
-
     def _forget(self) -> None:
-        self._drop_former(set())
+        self._store.drop_former(self._name, self._keys_left_out)
         self._remember({})
 
     def _remember(self, ended: Mapping[str, FinishedWrite]) -> None:
@@ -291,36 +279,23 @@ class Retention:
             return
         keys = ResultKeys(self._sc, planned.relations)
         changed_file = cache(keys.changed_file)
-        vertex_of = _vertices_by_handle(graph)
+        vertex_of = vertices_by_handle(graph)
         seconds = stage_seconds(graph, {index: one.seconds for index, one in self._taken_up.results.items()})
         writes: dict[int, list[str] | None] = {}
         is_failed = status is JobStatus.FAILED
         for result in planned.results:
-            vertex, key = vertex_of.get(result.handle), self._keys.get(result.handle)
-            if vertex is None or key is None or vertex not in finished or result.handle.tasks == 0:
+            index, key = vertex_of.get(result.handle), self._keys.get(result.handle)
+            if index is None or key is None or index not in finished or result.handle.tasks == 0:
                 continue
-            now = keys.of(result.plan, *result.names)
+            now = keys.of_result(result)
             if isinstance(now, NoKey) or now.digest != key.digest or changed_file(now.files):
                 self.reasons[result.handle.name] = "what it was computed from changed while it ran"
             elif result.handle.is_committed:
                 if result.target and is_failed:  # else nothing is remembered of a write
                     writes[result.sink] = keys.listing(result.target)
-            elif vertex not in self._taken_up.finished:
-                job_vertex = graph.job_vertices[vertex]
-                bytes_ = bytes_by_partition.get(job_vertex.id)
-                what = _users_name(job_vertex.job_vertex)
-                durable = self._durable_key(keys, now) if result.over is not None else ""
-                appendable, took = None, seconds[vertex]
-                if self._refresh is not None:
-                    appendable = self._refresh.appendable(result, now, keys)
-                former = self._taken_up.refreshed.get(vertex)
-                if former is not None:
-                    bytes_, took = former.bytes_with(bytes_), took + former.former.seconds
-                self._retain_result(result, key, what, kept, bytes_, took, durable, appendable)
-                if result.handle.keeps_rows and result.sink < 0 and not planned.origin.is_line:
-                    self._store.note_key(self._name, result.handle.name, key)
-                if former is not None and result.handle.keeps_rows:  # the rows are kept twice
-                    self._store.drop(partial(operator.is_, former.former))
+            elif index not in self._taken_up.finished:
+                vertex = graph.job_vertices[index]
+                self._retain_result(result, vertex, now, keys, kept, bytes_by_partition.get(vertex.id), seconds[index])
         sinks = {vertex_of.get(one.handle): one.sink for one in planned.results if one.handle.is_committed}
         ended = {sinks[vertex] for vertex in finished if vertex in sinks}
         if is_failed and self._durable is not None:
@@ -337,57 +312,57 @@ class Retention:
     def _retain_result(
         self,
         result: StageResult,
+        vertex: ExecutionJobVertex,
         key: ResultKey,
-        what: str,
+        keys: ResultKeys,
         kept: JobRows,
-        bytes_by_partition: tuple[int, ...] | None,
+        sizes: tuple[int, ...] | None,
         seconds: float,
-        durable_key: str,
-        appendable: Appendable | None,
     ) -> None:
-        computed: Any
-        facts: dict[str, Any]
+        former = self._taken_up.refreshed.get(vertex.index)
+        if former is not None:
+            sizes, seconds = former.bytes_with(sizes), seconds + former.former.seconds
+        appendable = self._refresh.appendable(result, key, keys) if self._refresh is not None else None
+        facts = self._left_by(result, kept, sizes, appendable)
+        if facts is not None:
+            retained = RetainedResult(
+                key.digest, result.kind, self._name, _users_name(vertex.job_vertex), self._of_session,
+                bytes_by_partition=sizes, seconds=seconds, of_action=self._origin.collects, appendable=appendable,
+                durable_key=self._durable_key(keys, key) if result.over is not None else "", **facts,
+            )  # fmt: skip
+            self._store.add(retained)
+            if self._durable is not None:
+                self._durable.store_later(retained)
+        if result.handle.keeps_rows and result.sink < 0 and not self._origin.is_line:
+            self._store.note_key(self._name, result.handle.name, key)
+        if former is not None and result.handle.keeps_rows:  # the rows are kept twice
+            self._store.drop(partial(operator.is_, former.former))
+
+    def _left_by(
+        self, result: StageResult, kept: JobRows, sizes: tuple[int, ...] | None, appendable: Appendable | None
+    ) -> dict[str, Any] | None:
+        """Return what a stage has left, and how large it is, as facts of a `RetainedResult`; None if it is gone."""
         if result.handle.keeps_rows:
-            computed = kept.of(result.handle)
-            if computed is None or not computed.rows.hold():
-                return
-            rows = computed.rows
-            size = stored_bytes(self._sc, rows.builder.cachedColumnBuffers().id())
-            facts = {"is_there": rows.are_there, "let_go": rows.let_go}
+            left = kept.of(result.handle)
+            if left is None or not left.rows.hold():
+                return None
+            size = stored_bytes(self._sc, left.rows.builder.cachedColumnBuffers().id())
+            return {"computed": left, "bytes": size, "is_there": left.rows.are_there, "let_go": left.rows.let_go}
+        computed, facts = result.computed(), dict[str, Any]()
+        if appendable is not None:
+            computed = appendable.exchanges[-1]
+            facts["is_there"] = self._are_there([one.shuffleDependency() for one in appendable.exchanges])
+        elif result.handle.is_map_stage:
+            facts["is_there"] = self._are_there([result.handle.make()])
+        if sizes is not None:
+            size = sum(sizes)
         else:
-            computed, facts = result.computed(), {}
-            if appendable is not None:
-                exchanges = [part.exchange for part in appendable.parts if part.exchange is not None]
-                computed = exchanges[-1]
-                facts["is_there"] = self._are_there([one.shuffleDependency() for one in exchanges])
-            elif result.handle.is_map_stage:
-                facts["is_there"] = self._are_there([result.handle.make()])
-            if bytes_by_partition is not None:
-                size = sum(bytes_by_partition)
-            else:
-                size = facts["driver_bytes"] = _data_size(computed)
-            if result.handle.can_shrink:
-                broadcast = DriverBroadcast(self._sc, computed)
-                size = broadcast.compact_bytes()
-                facts["let_go"] = facts["shrink"] = broadcast.shrink  # what was computed with it holds it, too
-        retained = RetainedResult(
-            key=key.digest,
-            kind=result.kind,
-            graph=self._name,
-            what=what,
-            for_session=self._retain == "session",
-            computed=computed,
-            bytes=size,
-            bytes_by_partition=bytes_by_partition,
-            seconds=seconds,
-            of_action=self._of_action,
-            durable_key=durable_key,
-            appendable=appendable,
-            **facts,
-        )
-        self._store.add(retained)
-        if self._durable is not None:
-            self._durable.store_later(retained)
+            size = facts["driver_bytes"] = _data_size(computed)
+        if result.handle.can_shrink:
+            broadcast = DriverBroadcast(self._sc, computed)
+            size = broadcast.compact_bytes()
+            facts["let_go"] = facts["shrink"] = broadcast.shrink  # what was computed with it holds it, too
+        return {"computed": computed, "bytes": size, **facts}
 
     def _are_there(self, dependencies: Sequence[Any]) -> Callable[[], bool]:
         tasks, outputs = [one.rdd().getNumPartitions() for one in dependencies], MapOutputs(self._sc)
@@ -400,10 +375,6 @@ def _data_size(computed: Any) -> int:
     return int(metric.get().value()) if metric.isDefined() else 0
 
 
-def _vertices_by_handle(graph: ExecutionGraph) -> _VertexOf:
-    return {stage_handle(vertex.job_vertex): vertex.index for vertex in graph.job_vertices}
-
-
 def _users_name(vertex: JobVertex) -> str:
     """Return what the user calls the last operator of a vertex that has a name, or that is a call of the user's.
 
@@ -413,15 +384,3 @@ def _users_name(vertex: JobVertex) -> str:
     words = ("name", "variable", "call")
     known = [str(one[word]) for word in words for one in facts if one.get(word)]
     return known[0] if known else str(facts[0].get("operator") or vertex.operators[0].name)
-
-
-def _not_needed(graph: ExecutionGraph, there: set[int]) -> set[int]:
-    """Return the job vertices that no result still to be computed needs (rule 1)."""
-    needed: set[int] = set()
-    for vertex in reversed(graph.job_vertices):
-        if vertex.index in there:
-            continue
-        consumers = [consumer.index for consumer in vertex.consumers]
-        if not consumers or needed.intersection(consumers):
-            needed.add(vertex.index)
-    return {vertex.index for vertex in graph.job_vertices} - needed

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.execution_state import ExecutionState
-from flinkmagic.reuse.append_refresh import Refreshed
+from flinkmagic.planning.stage_handles import StageHandle, stage_handle
+from flinkmagic.planning.stage_results import StageResult
+from flinkmagic.reuse.append_refresh import AppendRefresh, Refreshed
 from flinkmagic.reuse.durable_store import KERNEL
 from flinkmagic.reuse.retained_results import RetainedResult
 from flinkmagic.scheduling.default_scheduler import RecoveredJob
@@ -30,6 +32,31 @@ class TakenUp:
     """By the index of a job vertex that computes only what was added what there is of its result."""
     added_files: int = 0
     """From how many added files that is done."""
+
+    @classmethod
+    def of(
+        cls,
+        graph: ExecutionGraph,
+        found: Mapping[StageResult, RetainedResult],
+        written: Iterable[StageHandle],
+        refresh: AppendRefresh,
+    ) -> TakenUp:
+        """Return what a job need not do, by what it has found and what its refresh has decided.
+
+        Nor does a vertex run that none which runs needs (rule 1 of `retention`). Writes may be no part of the job.
+        """
+        vertex_of = vertices_by_handle(graph)
+        results = {vertex_of[result.handle]: entry for result, entry in found.items()}
+        done = frozenset(vertex_of[handle] for handle in written if handle in vertex_of)
+        needed: set[int] = set()
+        for vertex in reversed(graph.job_vertices):
+            if vertex.index not in results and vertex.index not in done:
+                consumers = [consumer.index for consumer in vertex.consumers]
+                if not consumers or needed.intersection(consumers):
+                    needed.add(vertex.index)
+        finished = frozenset(vertex.index for vertex in graph.job_vertices) - needed
+        refreshed = {vertex_of[handle]: one for handle, one in refresh.refreshed.items() if vertex_of[handle] in needed}
+        return cls(finished, results, done, refreshed, refresh.added_files)
 
     @property
     def saved_seconds(self) -> float:
@@ -57,6 +84,11 @@ class TakenUp:
 
 
 NOTHING = TakenUp()
+
+
+def vertices_by_handle(graph: ExecutionGraph) -> dict[StageHandle | None, int]:
+    """Return by the handle of a stage the index of its job vertex; a vertex without one is under None."""
+    return {stage_handle(vertex.job_vertex): vertex.index for vertex in graph.job_vertices}
 
 
 def stage_seconds(graph: ExecutionGraph, taken_up: Mapping[int, float]) -> dict[int, float]:

@@ -91,7 +91,7 @@ class LineGraph(CompiledGraph):
         keys = ResultKeys(self.spark.sparkContext, planned.relations)
         results: dict[object, StageResult] = {one.handle: one for one in planned.results}
         kept = [(one, results[self.stream_graph.nodes[one.tail_id].operator_factory]) for one in self.boundaries]
-        return keys, [(boundary, keys.of(result.plan, *result.names)) for boundary, result in kept]
+        return keys, [(boundary, keys.of_result(result)) for boundary, result in kept]
 
     def _compile(self, on_progress: Callable[[int, int], None] | None = None) -> PlannedJob:
         planned = super()._compile(on_progress)

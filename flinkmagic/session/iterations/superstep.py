@@ -48,7 +48,7 @@ class SuperstepGraph(CompiledGraph):
         planned = self._unused_plan
         assert planned is not None
         [result] = [one for one in planned.results if one.kind == "result"]
-        return ResultKeys(self.spark.sparkContext, planned.relations).of(result.plan, *result.names)
+        return ResultKeys(self.spark.sparkContext, planned.relations).of_result(result)
 
 
 def _result_level(sc: SparkContext, options: JobOptions) -> str:
