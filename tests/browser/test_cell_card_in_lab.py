@@ -208,10 +208,13 @@ def test_a_card_tells_what_an_earlier_kernel_has_left(lab: Any, open_notebook: C
         notebook.run_all()
         page.wait_for_selector(".jp-OutputArea-output:has-text('last used')")
         if name == "card-earlier":
-            for _ in range(60):
-                if len([*entries.glob("*")]) == 6:  # four answers, the rows of two DataFrames
+            for _ in range(120):
+                stored = [json.loads(one.read_bytes().split(b"\n", 3)[2])["what"] for one in entries.glob("[!.]*")]
+                if {"made", "cache()", "toPandas()"} <= {*stored} and stored.count("count()") == 2:
                     break
                 page.wait_for_timeout(500)
+            else:
+                pytest.fail(f"stored are {sorted(stored)}")
             lab.end_kernels()
             notebook.close()
     told = page.locator(LINE).all_inner_texts()
