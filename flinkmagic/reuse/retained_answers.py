@@ -25,6 +25,7 @@ from pyspark.sql import Row
 
 from flinkmagic.jvm.contexts import kept_for_context
 from flinkmagic.reuse.durable_store import KERNEL
+from flinkmagic.reuse.stored_answers import is_frame
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -67,6 +68,7 @@ _PLAIN = frozenset(
 )
 
 _UNCHANGING = _PLAIN - {bytearray}
+"""Types whose values nobody can change: the copies of a frame share them."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ def packed(answer: Any) -> PackedAnswer | None:
 
 def _bytes_of_frame(answer: Any) -> int | None:
     """Return how much memory a frame of more than `LARGEST` bytes takes; None if it is none, or cannot be copied."""
-    if not type(answer).__module__.startswith("pandas.") or type(answer).__name__ != "DataFrame":
+    if not is_frame(answer):
         return None
     objects = [column for _, column in answer.items() if column.dtype == object]
     flat = int(answer.memory_usage(deep=False).sum())

@@ -356,10 +356,11 @@ def _same(one: Any, other: Any) -> bool:
         return one.as_tuple() == other.as_tuple()
     if type(one) in _EQUAL:
         return bool(one == other)
-    return _is_frame(one) and _same_frame(one, other)
+    return is_frame(one) and _same_frame(one, other)
 
 
-def _is_frame(value: Any) -> bool:
+def is_frame(value: Any) -> bool:
+    """Return whether a value is a pandas frame; pandas is not imported for that."""
     return type(value).__module__.partition(".")[0] == "pandas" and type(value).__name__ == "DataFrame"
 
 

@@ -187,19 +187,16 @@ made.agg({"sum": "max"}).collect()
 frame = made.toPandas()
 cached.count()
 """
-ASKED_LATER = (
-    ASKED
-    + """\
+ASKED_LATER = """\
 made.where("id % 7 = 3").count()
 cached.agg({"sum": "max"}).collect()
 """
-)
 
 
 def test_a_card_tells_what_an_earlier_kernel_has_left(lab: Any, open_notebook: Callable[..., Any]) -> None:
     prepare = PREPARE.replace("%flinkgraph on", "%flinkgraph on --durable card_store")
     entries = lab.root / "card_store" / "flinkmagic-answers"
-    for name, asked in (("card-earlier", ASKED), ("card-later", ASKED_LATER)):
+    for name, asked in (("card-earlier", ASKED), ("card-later", ASKED + ASKED_LATER)):
         lab.write(f"{name}.ipynb", prepare, EARLIER, asked, "%flinkjobs --retained")
         notebook = open_notebook(f"{name}.ipynb")
         page = notebook.page
