@@ -5,11 +5,6 @@ notebook goes into compiling that code (seen: 210 times in one of 20 s on two co
 100 classes and, in local mode, compiles each text twice (``GeneratedCode.java``). The files lie beside those of our own
 classes (`jvm.class_files`), under the same rules: they are of no use but to save time, and are read only if nobody else
 can have written them.
-
-And the JVM does not optimise the compiler. A third of the processor time of such a notebook goes into HotSpot's second
-compiler, C2, and a fifth of that into the methods of Janino, which compiles the generated code, and of the reader of
-class files with which Spark cleans closures (seen on OpenJDK 25: 7 s of 113 s). They do not run long enough to win it
-back: with the code of the first compiler, C1, Janino is 0.2 s slower.
 """
 
 from __future__ import annotations
@@ -17,13 +12,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-import tempfile
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from platformdirs import user_cache_path
-from py4j.protocol import Py4JJavaError
 
 from flinkmagic.jvm.class_files import is_users_alone
 from flinkmagic.jvm.driver_classes import driver_versions
@@ -39,11 +32,6 @@ _MOST_FILES = 64
 _MOST_BYTES = 64 << 20
 _MOST_FOLDERS = 4
 """Of other versions of Spark or Java, and of other jars; those that were used last stay."""
-
-_DIRECTIVES = """[{
-  match: ["org/codehaus/janino/*.*", "org/codehaus/commons/compiler/*.*", "org/apache/xbean/*.*"],
-  c2: {Exclude: true}
-}]"""
 
 _OWN_LOADERS = ("spark.driver.userClassPathFirst", "spark.executor.userClassPathFirst")
 """Under these settings a name of Spark's may be a class of the user's."""
@@ -77,28 +65,6 @@ def keep_generated_code(sc: SparkContext) -> None:
     if read is not None:
         generated: Any = CLASSES.shared_instance(gateway, "GeneratedCode")
         generated.install("\n".join(map(str, read)), str(folder / f"{uuid.uuid4().hex}.code"))
-
-
-def leave_compiler_to_c1(sc: SparkContext) -> None:
-    """Have Janino's methods compiled by HotSpot's first compiler only, for the life of a JVM.
-
-    The directives (JEP 165) are those that ``jcmd PID Compiler.directives_print`` prints then.
-
-    Raises
-    ------
-    DriverClassesRefusedError
-        If this JVM does not let us compile.
-    OSError
-        If there is no place for a temporary file.
-    """
-    with tempfile.TemporaryDirectory(prefix="flinkmagic-") as folder:
-        file = Path(folder) / "directives.json"
-        file.write_text(_DIRECTIVES, encoding="utf-8")
-        directives: Any = CLASSES.shared_instance(sc._gateway, "CompilerDirectives")
-        try:
-            directives.add(str(file))
-        except Py4JJavaError as error:  # of a JVM without HotSpot's commands, or that does not take these
-            _LOG.debug("the second compiler optimises Janino: %s", error)
 
 
 def _newest(folder: Path) -> list[Path]:

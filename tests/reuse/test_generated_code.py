@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from flinkmagic.jvm.java import java_array
-from flinkmagic.reuse.generated_code import keep_generated_code, leave_compiler_to_c1
-from flinkmagic.reuse.java_classes import CLASSES
+from flinkmagic.reuse.generated_code import keep_generated_code
 
 
 def echo(more: str) -> str:
@@ -153,25 +151,3 @@ def test_a_file_that_others_may_write_is_not_read(tmp_path: Path) -> None:
         file.chmod(0o666)
     again, _ = run_kernel(tmp_path)
     assert again >= first
-
-
-def test_the_second_compiler_leaves_janino_alone(spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
-    leave_compiler_to_c1(spark.sparkContext)
-    leave_compiler_to_c1(spark.sparkContext)
-    # By the interface: the bean server's own class is not exported.
-    methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
-    invoke = next(method for method in methods if method.getName() == "invoke")
-    commands = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    none = jvm.java.lang.reflect.Array.newInstance(jvm.java.lang.Class.forName("java.lang.String"), 0)
-    printed = invoke.invoke(server, java_array(jvm, commands, "compilerDirectivesPrint", none, none))
-    assert printed.count("org/codehaus/janino/*.*") == 1, printed
-
-
-def test_directives_that_the_jvm_does_not_take_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    file = tmp_path / "directives.json"
-    file.write_text('[{match: "**.*"}]', encoding="utf-8")
-    fresh: Any = CLASSES.new_instance(spark.sparkContext._gateway, "CompilerDirectives")
-    with pytest.raises(Py4JJavaError, match="IllegalStateException"):
-        fresh.add(str(file))

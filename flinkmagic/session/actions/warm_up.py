@@ -27,8 +27,9 @@ from flinkmagic.jvm.contexts import jvm_context, kept_for_context
 from flinkmagic.options import NO_RETENTION, JobOptions
 from flinkmagic.planning import java_classes as of_planning
 from flinkmagic.reuse import java_classes as of_reuse
+from flinkmagic.reuse.compiler_directives import leave_to_c1
 from flinkmagic.reuse.durable_store import durable_store
-from flinkmagic.reuse.generated_code import keep_generated_code, leave_compiler_to_c1
+from flinkmagic.reuse.generated_code import keep_generated_code
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.session.actions.keeping_budget import KeepingBudget
 
@@ -198,7 +199,7 @@ def _make_store_ready(spark: SparkSession, store: DurableStore, before: threadin
 
 def _make_ready(sc: SparkContext) -> None:
     try:
-        leave_compiler_to_c1(sc)
+        leave_to_c1(sc)
         _import()
         keep_generated_code(sc)
         # In the order in which an action asks for them.
