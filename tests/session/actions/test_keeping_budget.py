@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flinkmagic.session.actions.keeping_budget import LEAST, KeepingBudget
+from flinkmagic.session.actions.keeping_budget import FIRST, LEAST, KeepingBudget
 
 
 def test_nothing_is_staked_before_anything_has_run() -> None:
@@ -40,3 +40,13 @@ def test_half_of_what_was_saved_may_be_staked_again_and_a_stake_is_paid_back_onc
     assert budget.room(expected=10.0) == pytest.approx(1.5)
     budget.stake("b", 0.5)  # what "a" has paid too much does not pay for "b"
     assert budget.room(expected=10.0) == pytest.approx(1.0)
+
+
+def test_what_is_kept_first_in_a_jvm_takes_longer() -> None:
+    budget = KeepingBudget()
+    assert budget.pace == FIRST
+    budget.note(100.0)
+    assert budget.pace == FIRST
+    budget.stake("a", 0.1)
+    budget.pays("a", 0.1)
+    assert budget.pace == 1.0
