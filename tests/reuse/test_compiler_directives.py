@@ -39,7 +39,6 @@ OF_ROWS = (
 )
 """Classes that go through rows."""
 
-
 SPINNERS = {"jdk/internal/classfile/*.*", "jdk/internal/org/objectweb/asm/*.*"}
 """With the one newer Java makes the classes of lambdas, with the other one older Java."""
 
@@ -54,21 +53,18 @@ def test_what_goes_through_rows_is_left_to_the_second_compiler(name: str) -> Non
     assert not any(is_matched(pattern, name) for pattern in COMPILED_BY_C1)
 
 
-def command(spark: SparkSession, name: str, *options: str) -> str:
+def command(spark: SparkSession, name: str) -> str:
     """What a command of HotSpot's prints, as `jcmd PID COMMAND` does."""
     jvm: Any = spark._jvm
     # By the interface: the bean server's own class is not exported.
     methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
     invoke = next(method for method in methods if method.getName() == "invoke")
-    bean = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    commands = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
     texts = jvm.java.lang.Class.forName("[Ljava.lang.String;")
-    signature, given = (jvm.java.lang.reflect.Array.newInstance(texts.getComponentType(), n) for n in (1, len(options)))
+    signature, none = (jvm.java.lang.reflect.Array.newInstance(texts.getComponentType(), length) for length in (1, 0))
     signature[0] = texts.getName()
-    for place, option in enumerate(options):
-        given[place] = option
-    arguments = java_array(jvm, given)
-    return str(invoke.invoke(server, java_array(jvm, bean, name, arguments, signature)))
+    return str(invoke.invoke(server, java_array(jvm, commands, name, java_array(jvm, none), signature)))
 
 
 def test_each_pattern_matches_classes_that_the_driver_has_loaded(spark: SparkSession) -> None:

@@ -7,7 +7,8 @@ bounds:
    more.
 2. What the session has staked and not saved yet is at most a twentieth of the time that plain Spark would have taken
    so far, the action itself included, plus half of what was saved.
-3. Only what plain Spark would not have done counts as a stake: to parse what the action itself reads costs nothing.
+3. What is kept first in a JVM counts `FIRST` times: all code that keeps it runs for the first time.
+4. Only what plain Spark would not have done counts as a stake: to parse what the action itself reads costs nothing.
 
 So a session in which nothing is ever read twice is slower than plain Spark by a twentieth at most.
 """
@@ -26,10 +27,7 @@ LEAST = 0.1
 """The seconds that any action may stake, if the session may."""
 
 FIRST = 3.0
-"""How much longer keeping takes while nothing has been kept in a JVM: all that does it runs for the first time.
-
-Seen on two cores: 0.5 to 0.8 s for what takes 0.2 s later.
-"""
+"""How much longer keeping takes while nothing has been kept; on two cores 0.5 to 0.8 s for what takes 0.2 s later."""
 
 
 class KeepingBudget:
@@ -51,16 +49,16 @@ class KeepingBudget:
         return KeepingBudget()
 
     def room(self, expected: float) -> float:
-        """Return the seconds that an action may stake, by the seconds that plain Spark is expected to take for it."""
+        """Return the seconds that an action may stake, by the seconds that plain Spark is expected to take for it.
+
+        They are those that keeping takes in a JVM that has kept something, as those of `stake` are.
+        """
         with self._lock:
             session = (self.plain + expected) / 20 + self.saved / 2 - sum(self._stakes.values())
-        return max(0.0, min(max(LEAST, expected / 4), session))
+            return max(0.0, min(max(LEAST, expected / 4), session)) / self._pace()
 
-    @property
-    def pace(self) -> float:
-        """How much longer keeping takes now than it does in a JVM that has kept something."""
-        with self._lock:
-            return 1.0 if self._stakes else FIRST
+    def _pace(self) -> float:
+        return 1.0 if self._stakes else FIRST
 
     def expect(self, what: str, seconds: float) -> None:
         """Note how long an action took that read `what` as plain Spark does."""
@@ -81,7 +79,7 @@ class KeepingBudget:
     def stake(self, what: str, seconds: float) -> None:
         """Note what it has cost to keep `what`."""
         with self._lock:
-            self._stakes[what] = self._stakes.get(what, 0.0) + seconds
+            self._stakes[what] = self._stakes.get(what, 0.0) + seconds * self._pace()
 
     def pays(self, what: str, seconds: float) -> None:
         """Note what the kept `what` has saved."""

@@ -124,7 +124,7 @@ class KeptFrames:
             self._widths[df] = tuple(map(int, self._parts(df).widths(df._jdf.schema()).split()))
         widths = self._widths[df]
         width = sum(widths if columns is None else (widths[column] for column in columns))
-        return self.budget.pace * rows * width / (KEPT_A_SECOND * self._cores)
+        return rows * width / (KEPT_A_SECOND * self._cores)
 
     @staticmethod
     def _parts(df: DataFrame) -> Any:

@@ -49,7 +49,7 @@ class TextReads:
     def _room(self, source: Source) -> float:
         if not self._keeps or (not source.reads and not source.is_kept):
             return 0.0
-        return self._budget.room(self._budget.expected(source.key)) / self._budget.pace
+        return self._budget.room(self._budget.expected(source.key))
 
     @property
     def pay_alone(self) -> bool:
@@ -97,6 +97,5 @@ class TextReads:
             self._budget.note(0.0, spared)
         for source in self.query.from_files(takes_few=self._takes_few):
             self._budget.expect(source.key, seconds)
-        pace = self._budget.pace
         for source, cost in self.query.ended(takes_few=self._takes_few):
-            self._budget.stake(source.key, cost * pace)
+            self._budget.stake(source.key, cost)
