@@ -229,6 +229,7 @@ def proportional_bytes(process: psutil.Process) -> int:
 
 
 @pytest.mark.notebook
+@pytest.mark.timeout(600)  # A tutorial waits for jobs of its own, and beside others on a slow machine for its turn.
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_shows_what_it_says_within_the_memory_of_a_binder(name: str, tmp_path: Path) -> None:
     with peak_memory() as peak:
