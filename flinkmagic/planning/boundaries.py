@@ -182,6 +182,8 @@ class _Scope:
     """Where rows are kept."""
     cut: set[int] = field(default_factory=set)
     """The boundaries so far."""
+    over_cut: dict[tuple[SinkRequest, frozenset[int]], JavaObject] = field(default_factory=dict)
+    """What sinks are planned as, by the boundaries below them: one candidate after the other asks for the same."""
 
     @property
     def for_one(self) -> bool:
@@ -345,6 +347,8 @@ class Boundaries:
             # To plan it again would tell what has changed since, such as a setting by which a join is no broadcast any
             # more, but takes longer than most of what is saved (rule 5).
             return None
+        if self._is_left_out(scope, frame):
+            return None
         plan = scope.cuts.rewrite(frame.plan, False)
         query_execution = self._clones.plan(plan, scope.clone)
         operators = self._operators(query_execution)
@@ -406,12 +410,28 @@ class Boundaries:
 
     def _is_needed(self, scope: _Scope, whole: _WholeFrame) -> bool:
         """Return whether a query computes a DataFrame at all (rule 5), or reads rows that are kept already."""
-        (sink,) = scope.sinks
-        is_kept = any(one.kept is not None for one in self._read_before(whole.frame))
-        if is_kept or not self._parts.mayLeaveOut(sink.logical_plan):
+        if not self._may_be_left_out(scope, whole.frame):
             return True
-        own = self._planned(scope, sink).optimizedPlan()
+        own = self._over_cut(scope, scope.sinks[0]).optimizedPlan()
         return bool(self._parts.readsFilesOf(own, whole.query_execution.optimizedPlan()))
+
+    def _is_left_out(self, scope: _Scope, frame: _Frame) -> bool:
+        """Return whether a query reads nothing of what a DataFrame is made from; the latter is not planned for it."""
+        if not scope.for_one or not self._may_be_left_out(scope, frame):
+            return False
+        own = self._over_cut(scope, scope.sinks[0]).optimizedPlan()
+        return bool(self._parts.readsNothingOf(own, frame.plan))
+
+    def _may_be_left_out(self, scope: _Scope, frame: _Frame) -> bool:
+        is_kept = any(one.kept is not None for one in self._read_before(frame))
+        return not is_kept and bool(self._parts.mayLeaveOut(scope.sinks[0].logical_plan))
+
+    def _over_cut(self, scope: _Scope, sink: SinkRequest) -> JavaObject:
+        """Return a sink as it is planned over the boundaries so far."""
+        key = sink, frozenset(scope.cut)
+        if key not in scope.over_cut:
+            scope.over_cut[key] = self._planned(scope, sink)
+        return scope.over_cut[key]
 
     def _planned(self, scope: _Scope, sink: SinkRequest) -> JavaObject:
         return self._clones.plan(scope.cuts.rewrite(sink.logical_plan, _may_read(sink)), scope.clone)
@@ -456,7 +476,7 @@ class Boundaries:
         every = self._optimized(plan, together, clone)
         first, columns = used_by[0]
         part = every if list(columns) == together else self._optimized(plan, columns, clone)
-        own = self._planned(scope, first).optimizedPlan()
+        own = self._over_cut(scope, first).optimizedPlan()
         stops_early = self._query.stops_early
         if not self._parts.computes(own, part, stops_early) or not self._parts.raiseAlike(part, every):
             return []

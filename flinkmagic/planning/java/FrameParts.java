@@ -1,6 +1,7 @@
 package flinkmagic.planning;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.TreeSet;
@@ -180,11 +181,23 @@ public class FrameParts {
 
     /** Whether an optimized query reads all files that a part of it reads, be it as kept rows or columns of them. */
     public boolean readsFilesOf(LogicalPlan query, LogicalPlan part) {
-        HashSet<Object> read = new HashSet<Object>();
-        addFiles(query, read);
-        HashSet<Object> wanted = new HashSet<Object>();
-        addFiles(part, wanted);
-        return read.containsAll(wanted);
+        return files(query).containsAll(files(part));
+    }
+
+    /** Whether a part reads files only, and an optimized query none of these. */
+    public boolean readsNothingOf(LogicalPlan query, LogicalPlan part) {
+        for (LogicalPlan leaf : JavaConverters.asJavaIterable(part.collectLeaves())) {
+            if (files(leaf).isEmpty()) {
+                return false;
+            }
+        }
+        return Collections.disjoint(files(part), files(query));
+    }
+
+    private static HashSet<Object> files(LogicalPlan plan) {
+        HashSet<Object> found = new HashSet<Object>();
+        addFiles(plan, found);
+        return found;
     }
 
     /** Adds the tables, whose relations the optimizer copies, and the other relations of files. */

@@ -66,6 +66,21 @@ def test_what_the_optimizer_drops_from_a_query_is_not_computed_for_later_ones(se
     assert session.cell("wide.count()") == 20
 
 
+def test_what_a_query_reads_nothing_of_is_not_planned(session, files, monkeypatch) -> None:
+    plan, planned = SessionClones.plan, []
+
+    def noted(self, logical_plan, clone):
+        planned.append(str(logical_plan.toString()))
+        return plan(self, logical_plan, clone)
+
+    session.cell("late.where('total > 0').count()")
+    session.plain("wide = spark.range(20).join(late, F.col('id') == late.k, 'left')\nNone")
+    monkeypatch.setattr(SessionClones, "plan", noted)
+    assert session.cell("wide.count()") == 20
+    assert planned
+    assert all("Join LeftOuter" in one for one in planned)
+
+
 def test_what_was_read_last_is_looked_for(session, files) -> None:
     frames = KeptFrames.of(session.spark.sparkContext)
     session.plain("early = late.where('k > 3').groupBy(F.expr('k % 3')).count()\nNone")
