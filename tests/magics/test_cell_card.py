@@ -315,7 +315,7 @@ def test_progress_of_what_spark_runs_itself_adds_to_the_jobs(on, monkeypatch, tm
     watched = Watched(monkeypatch)
     on.names |= {"go": str(tmp_path / "go"), "rows": on.names["spark"].range(0, 2, 1, 2)}
 
-    def let_go() -> None:
+    def look() -> None:
         deadline = time.monotonic() + 60
         while not told and time.monotonic() < deadline:
             rows = watched.made[0]._widget._rows if watched.made else []
@@ -325,7 +325,12 @@ def test_progress_of_what_spark_runs_itself_adds_to_the_jobs(on, monkeypatch, tm
         (line,) = watched.made[0]._lines.values()
         opened.append(line.view)
         told.append(line.view._frame["status"])
-        (tmp_path / "go").touch()
+
+    def let_go() -> None:
+        try:
+            look()
+        finally:
+            (tmp_path / "go").touch()
 
     told: list[str] = []
     opened: list[Any] = []
