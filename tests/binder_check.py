@@ -1,8 +1,7 @@
 """What a visitor of the Binder image gets: `PREFIX/bin/python tests/binder_check.py`, in the checkout.
 
 PREFIX is an environment in which Binder's own steps were executed. The server must open the quickstart in JupyterLab,
-and its first cell, which starts Spark, must work. How long it takes, from the kernel's start, is printed: it may take
-a minute on Binder, but a busy machine says nothing about Binder.
+and its first cell, which starts Spark, must work within a minute of the kernel's start.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 import nbformat
 from jupyter_client.manager import KernelManager
 
-HANGS_S = 300
+FIRST_CELL_S = 60
 OPENS = "/lab/tree/notebooks/quickstart.ipynb"
 
 
@@ -61,8 +60,8 @@ def first_cell_seconds() -> float:
     client = kernel.blocking_client()
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=HANGS_S)
-        reply = client.execute_interactive(source, timeout=HANGS_S, output_hook=lambda message: None)
+        client.wait_for_ready(timeout=FIRST_CELL_S)
+        reply = client.execute_interactive(source, timeout=FIRST_CELL_S, output_hook=lambda message: None)
         seconds = time.monotonic() - began
     finally:
         client.stop_channels()
@@ -76,7 +75,10 @@ def main() -> None:
     path = opened()
     if path != OPENS:
         raise SystemExit(f"the server opens {path}, not {OPENS}")
-    print(f"opens {path}; the first cell took {first_cell_seconds():.1f} s from the kernel's start")
+    seconds = first_cell_seconds()
+    print(f"opens {path}; the first cell took {seconds:.1f} s from the kernel's start")
+    if seconds > FIRST_CELL_S:
+        raise SystemExit(f"the first cell may take {FIRST_CELL_S} s")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ PICTURE = re.compile(r"data:image/svg\+xml;base64,([\w+/=]+)")
 _CLOSED = re.compile(r"<details>.*?</details>", re.DOTALL)
 _LIBRARY_FRAME = re.compile(r"(\x1b\[[\d;]*m)*File ")
 KEY = "shows_the_code"
-LONGEST_CELL = 300
+LONGEST_CELL = 120
 """Seconds."""
 
 
