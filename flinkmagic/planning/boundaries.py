@@ -366,7 +366,7 @@ class Boundaries:
     def _boundary(self, scope: _Scope, whole: _WholeFrame) -> Boundary | None:
         """Return the boundary that a candidate is; None if it is refused."""
         frame = whole.frame
-        if scope.for_one and not self._is_needed(scope, whole):
+        if not self._is_needed(scope, whole):
             return None
         name = self._name(frame.number, frame.dataframes)
         dataset_id = name_of_run(name)
@@ -417,14 +417,14 @@ class Boundaries:
 
     def _is_left_out(self, scope: _Scope, frame: _Frame) -> bool:
         """Return whether a query reads nothing of what a DataFrame is made from; the latter is not planned for it."""
-        if not scope.for_one or not self._may_be_left_out(scope, frame):
+        if not self._may_be_left_out(scope, frame):
             return False
         own = self._over_cut(scope, scope.sinks[0]).optimizedPlan()
         return bool(self._parts.readsNothingOf(own, frame.plan))
 
     def _may_be_left_out(self, scope: _Scope, frame: _Frame) -> bool:
         is_kept = any(one.kept is not None for one in self._read_before(frame))
-        return not is_kept and bool(self._parts.mayLeaveOut(scope.sinks[0].logical_plan))
+        return scope.for_one and not is_kept and bool(self._parts.mayLeaveOut(scope.sinks[0].logical_plan))
 
     def _over_cut(self, scope: _Scope, sink: SinkRequest) -> JavaObject:
         """Return a sink as it is planned over the boundaries so far."""
