@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import textwrap
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -225,6 +226,19 @@ def nothing_retained(request: pytest.FixtureRequest) -> Iterator[None]:
         session = request.getfixturevalue("spark")
         for graph in {one.graph for one in retained(session)}:
             release_retained(session, graph)
+
+
+@pytest.fixture
+def eventually() -> Callable[..., None]:
+    """Wait until something holds, for a minute at most."""
+
+    def wait(condition: Callable[[], object], seconds: float = 60.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come true in time"
+            time.sleep(0.01)
+
+    return wait
 
 
 @pytest.fixture

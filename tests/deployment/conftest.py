@@ -106,19 +106,6 @@ def deploy(spark):
         deployment.release()
 
 
-@pytest.fixture
-def eventually():
-    """Wait until something holds, for ten seconds at most."""
-
-    def wait(condition, seconds=10.0):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "it did not come true in time"
-            time.sleep(0.01)
-
-    return wait
-
-
 @pytest.fixture(scope="session")
 def numbers(spark, tmp_path_factory):
     """A table of 2000 rows in four parquet files: id, k (0 to 6), m (0 to 99)."""
@@ -132,7 +119,7 @@ def no_threads_left():
     """A deployment leaves no thread of its own behind."""
     before = set(threading.enumerate())
     yield
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while left := [one.name for one in {*threading.enumerate()} - before if one.name.startswith("flinkmagic-")]:
         assert time.monotonic() < deadline, left
         time.sleep(0.01)

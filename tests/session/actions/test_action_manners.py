@@ -46,11 +46,11 @@ def in_a_task(begun, do):
     """Do something as soon as a task of `SLOW` runs: Spark's status store may learn of it ten seconds later."""
 
     def wait() -> None:
-        for _ in range(600):
-            if begun.exists():
-                do()
-                return
+        deadline = time.monotonic() + 60
+        while not begun.exists():
+            assert time.monotonic() < deadline, "no task has begun"
             time.sleep(0.05)
+        do()
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
@@ -72,7 +72,7 @@ def begun(session, tmp_path):
 
 def no_task_runs(session):
     tracker = session.spark.sparkContext.statusTracker()
-    for _ in range(200):
+    for _ in range(1200):
         if not tracker.getActiveStageIds():
             return True
         time.sleep(0.05)
