@@ -309,28 +309,25 @@ def test_a_write_that_cannot_be_put_off_runs_on_its_line(spark, stream_of, tmp_p
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["cancel", "stop"])
-def test_a_batch_ends_within_three_seconds_of_a_cancel(spark, stream_of, tmp_path, way) -> None:
+def test_a_batch_ends_soon_after_a_cancel(spark, stream_of, tmp_path, eventually, way) -> None:
+    begun = tmp_path / "begun"
+
     def both(batch: Any, batch_id: int) -> None:
-        slow = batch.select(F.udf(lambda value: time.sleep(5) or value, "long")("value").alias("value"))
+        nap = F.udf(lambda value: begun.touch() or time.sleep(60) or value, "long")
+        slow = batch.select(nap("value").alias("value"))
         slow.repartition(2).write.json(str(tmp_path / "a"))
         slow.write.json(str(tmp_path / "b"))
 
     with capture(spark, name="slow", mode="streaming") as program:
         query = stream_of(1).writeStream.foreachBatch(both).start()
     job = compile(program, mode="streaming").run(wait=False)
-    deadline = time.monotonic() + 60
-    while not spark.sparkContext.statusTracker().getActiveStageIds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    time.sleep(0.5)
-    began = time.monotonic()
+    eventually(begun.exists)
     if way == "cancel":
         job.cancel()
         assert job.wait(30) is JobStatus.CANCELED
     else:
         query.stop()
         assert job.wait(30) is JobStatus.FINISHED, job.exceptions()
-    assert time.monotonic() - began < 3
     assert not query.isActive
     assert not (tmp_path / "a" / "_SUCCESS").exists()
     assert [each.status for each in job.batches()] == ["CANCELED"]
@@ -350,7 +347,7 @@ def test_a_query_that_is_stopped_between_two_stages_starts_no_other_one(
             go_on.wait(20)
 
     def write(batch: Any, batch_id: int) -> None:
-        slow = batch.select(F.udf(lambda value: time.sleep(1) or value, "long")("value").alias("value"))
+        slow = batch.select(F.udf(lambda value: time.sleep(60) or value, "long")("value").alias("value"))
         slow.write.json(str(tmp_path / "a"))
 
     with capture(spark, name="between", mode="streaming") as program:
@@ -361,11 +358,10 @@ def test_a_query_that_is_stopped_between_two_stages_starts_no_other_one(
     stopping = threading.Thread(target=query.stop)
     stopping.start()
     time.sleep(0.5)
-    began = time.monotonic()
     go_on.set()
     stopping.join(30)
-    assert time.monotonic() - began < 3
-    assert job.wait(10) is JobStatus.FINISHED, job.exceptions()
+    assert not stopping.is_alive()
+    assert job.wait(30) is JobStatus.FINISHED, job.exceptions()
     assert not (tmp_path / "a" / "_SUCCESS").exists()
 
 
@@ -376,7 +372,7 @@ def test_twenty_batches_leave_nothing(spark, stream_of, tmp_path, monkeypatch) -
     context = spark.sparkContext._jsc.sc()
 
     def state() -> tuple[Any, ...]:
-        deadline = time.monotonic() + 5  # a job's thread ends a moment after its job
+        deadline = time.monotonic() + 60  # a job's thread ends a moment after its job
         while names := [one.name for one in threading.enumerate() if one.name.startswith("flinkmagic-foreachBatch")]:
             if time.monotonic() > deadline:
                 break
