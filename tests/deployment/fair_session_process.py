@@ -8,18 +8,13 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
+from pathlib import Path
+
+from pyspark.sql import functions as F
 
 import flinkmagic
-
-
-def slowly(frame, seconds):
-    def wait(batches):
-        yield from batches
-        time.sleep(seconds)
-
-    return frame.mapInArrow(wait, frame.schema)
-
+from tests.benchmarks._standalone_cluster import wait_until
+from tests.gates import begun, held_until
 
 spark = flinkmagic.local_session(
     "fair",
@@ -32,13 +27,22 @@ spark = flinkmagic.local_session(
     },
 )
 spark.sparkContext.setLogLevel("OFF")
-# The workers are there before anything is compared.
-slowly(spark.range(0, 2, 1, 2), 0.1).count()
-long = flinkmagic.compile({"long": slowly(spark.range(0, 8, 1, 8), 1.0)}, "long").run(wait=False)
-while not any(task.end_ms is None for task in long.tasks()):
-    long.wait(0.05)
-short = flinkmagic.compile({"short": slowly(spark.range(0, 2, 1, 2), 0.1)}, "short").run()
-long.wait()
+scheduler = spark.sparkContext._jsc.sc().taskScheduler()
+with tempfile.TemporaryDirectory() as gates:
+    # The first two tasks end once Spark has both jobs, the others once the short one is over.
+    both, over = Path(gates, "both"), Path(gates, "over")
+    first, others = held_until(both), held_until(over)
+    held = F.udf(lambda number: (first if number < 2 else others)(number), "long")
+    rows = spark.range(0, 8, 1, 8).select(held("id").alias("id"))
+    long = flinkmagic.compile({"long": rows}, "long").run(wait=False)
+    wait_until(lambda: begun(both) == 2, 60, "the long job has all slots")
+    short = flinkmagic.compile({"short": spark.range(0, 2, 1, 2)}, "short").run(wait=False)
+    wait_until(lambda: scheduler.rootPool().getSortedTaskSetQueue().size() == 2, 60, "Spark has both jobs")
+    both.touch()
+    is_first = short.wait(60).is_terminal
+    over.touch()
+    short.wait()
+    long.wait()
 tasks = long.tasks() + short.tasks()
 # Spark gives a core away before it dates the end of the task that had it.
 moments = [(task.start_ms + task.end_ms) / 2 for task in tasks]
@@ -74,7 +78,7 @@ told = {
     "status": [long.status.name, short.status.name],
     "slots": long.snapshot().slots_total,
     "most": max(sum(task.start_ms <= at < task.end_ms for task in tasks) for at in moments),
-    "short_ended_first": max(task.end_ms for task in short.tasks()) < max(task.end_ms for task in long.tasks()),
+    "short_ended_first": is_first,
     "slot_names": sorted({task.slot for task in tasks}),
     "pools": pools,
     "users_pool": spark.sparkContext.getLocalProperty("spark.scheduler.pool"),

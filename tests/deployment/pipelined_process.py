@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks._standalone_cluster import JVM_OPTIONS, StandaloneCluster, wait_until
+from tests.gates import begun, held_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,14 +100,14 @@ def early_rows(spark: SparkSession, folder: Path) -> dict[str, Any]:
 
 def others(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """A job of the user's holds three of four slots."""
-    holding = threading.Thread(
-        target=lambda: spark.sparkContext.parallelize(range(3), 3).foreach(lambda _: time.sleep(3))
-    )
+    go = folder / "go"
+    holding = threading.Thread(target=lambda: spark.sparkContext.parallelize(range(3), 3).foreach(held_until(go)))
     holding.start()
-    time.sleep(1.0)
+    wait_until(lambda: begun(go) == 3, 60, "three slots are held")
     job = compiled(frame(spark, folder / "others", 0.0, 5), "others").run(wait=False)
-    wait_until(lambda: "waits for" in job.snapshot().note, 10, "the region waits")
+    wait_until(lambda: "waits for" in job.snapshot().note, 60, "the region waits")
     note = job.snapshot().note
+    go.touch()
     job.wait(60)
     holding.join()
     return {**told(job), "note": note, "rows": sums(job)}
@@ -117,7 +117,7 @@ def too_few(spark: SparkSession, folder: Path, cluster: StandaloneCluster | None
     """A region of six tasks in a session of four slots; on the cluster, a worker more comes."""
     graph = compiled(spark.range(0, 1000, 1, 4).repartition(2), "few")
     job = graph.run(wait=False)
-    wait_until(lambda: "waits for" in job.snapshot().note, 20, "the region waits")
+    wait_until(lambda: "waits for" in job.snapshot().note, 60, "the region waits")
     answer = {"summary": graph.summary(), "note": job.snapshot().note, "tasks": len(job.tasks())}
     if cluster is None:
         job.cancel()

@@ -1,0 +1,36 @@
+"""Tasks that wait for a file: a test says how long they take, and no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+_Value = TypeVar("_Value")
+
+
+def held_until(go: Path) -> Callable[[_Value], _Value]:
+    """A function for tasks, which gives a value back once the file is there; `begun` tells who waits.
+
+    After two minutes it raises, so that a failed test leaves no task behind.
+    """
+    gate = str(go)
+
+    def held(value: _Value) -> _Value:
+        import time
+        from pathlib import Path
+
+        Path(f"{gate}-{value}").touch()
+        end = time.monotonic() + 120
+        while not Path(gate).exists():
+            if time.monotonic() > end:
+                raise TimeoutError(f"nobody has made {gate}")
+            time.sleep(0.05)
+        return value
+
+    return held
+
+
+def begun(go: Path) -> int:
+    """How many values have come to the function that waits for a file."""
+    return len(list(go.parent.glob(f"{go.name}-*")))
