@@ -14,12 +14,20 @@ spark = session("local[4]")
 store = spark.sparkContext._jsc.sc().statusStore()
 
 
-def slowly(frame, seconds):
+def together(frame, group, tasks):
+    """Let each task of a group end once so many have begun; they wait for a minute at most."""
+    folder = FOLDER / "begun" / group
+    folder.mkdir(parents=True, exist_ok=True)
+
     def wait(batches):
+        import os
         import time
 
+        (folder / str(os.getpid())).touch()
+        end = time.monotonic() + 60
+        while len(os.listdir(folder)) < tasks and time.monotonic() < end:
+            time.sleep(0.05)
         yield from batches
-        time.sleep(seconds)
 
     return frame.mapInArrow(wait, frame.schema)
 
@@ -39,10 +47,12 @@ def jobs():
     ]
 
 
-def go(name, **options):
+def go(name, groups, tasks, **options):
+    first = together(spark.range(0, 10, 1, 2), groups[0], tasks)
+    second = together(spark.range(10, 20, 1, 2), groups[1], tasks)
     with flinkmagic.capture(spark) as program:
-        slowly(spark.range(0, 10, 1, 2), 1.0).write.parquet(f"{FOLDER}/{name}/first")
-        slowly(spark.range(10, 20, 1, 2), 1.0).write.parquet(f"{FOLDER}/{name}/second")
+        first.write.parquet(f"{FOLDER}/{name}/first")
+        second.write.parquet(f"{FOLDER}/{name}/second")
     job = flinkmagic.compile(program, name, **options).run(wait=False)
     counted = spark.range(0, 100, 1, 2).count()
     job.wait()
@@ -50,7 +60,7 @@ def go(name, **options):
 
 
 spark.sparkContext.setJobGroup("users", "the user's own work")
-# The workers are there before anything is compared.
-slowly(spark.range(0, 4, 1, 4), 0.5).count()
-print(json.dumps({"free": go("free"), "limited": go("limited", slots=2), "jobs": jobs()}))
+spark.range(0, 4, 1, 4).count()
+free, limited = go("free", ("all", "all"), 4), go("limited", ("first", "second"), 2, slots=2)
+print(json.dumps({"free": free, "limited": limited, "jobs": jobs()}))
 spark.stop()
