@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
-
-_Value = TypeVar("_Value")
+from typing import Any
 
 
-def held_until(go: Path) -> Callable[[_Value], _Value]:
+def held_until(go: Path) -> Callable[[Any], Any]:
     """A function for tasks, which gives a value back once the file is there; `begun` tells who waits.
 
     After two minutes it raises, so that a failed test leaves no task behind.
     """
     gate = str(go)
 
-    def held(value: _Value) -> _Value:
+    def held(value):  # type hints would say to Spark that it takes a batch
         import time
         from pathlib import Path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from flinkmagic.capturing.source_code.source_location import CellSource
 from flinkmagic.errors.capturing import OverwritesInputError
 from flinkmagic.errors.usage import InvalidValueError, NotAProgramError
 from flinkmagic.scheduling.job_status import JobStatus
+from tests.gates import held_until
 from tests.status_store import StatusStore
 
 
@@ -158,8 +160,17 @@ def test_programs_and_dataframes_are_not_mixed(two_cells: Notebook, spark: Any) 
 def test_shared_rows_are_kept_where_the_user_says(
     two_cells: Notebook, spark: Any, nothing_cached: None, options: dict[str, str], level: tuple[bool, bool, bool]
 ) -> None:
+    go = Path(two_cells.namespace["out"], "go")
+    two_cells.namespace["held"] = F.udf(held_until(go), "long")  # until the kept rows are seen
+    held = two_cells.run(
+        "held",
+        """\
+        late.select(held("total")).write.json(f"{out}/held")
+        late.orderBy("total").write.json(f"{out}/sorted")
+        """,
+    )
     kept_before = {info.id() for info in spark.sparkContext._jsc.sc().getRDDStorageInfo()}
-    graph = flinkmagic.compile(two_cells.programs[1], name=f"kept_{len(options)}", retain="none", **options)
+    graph = flinkmagic.compile(held, name=f"kept_{len(options)}", retain="none", **options)
     assert [shared.variable for shared in graph.shared] == ["late"]
     job = graph.run(wait=False)
     seen = set()
@@ -168,6 +179,7 @@ def test_shared_rows_are_kept_where_the_user_says(
             if info.id() not in kept_before:
                 where = info.storageLevel()
                 seen.add((where.useDisk(), where.useMemory(), where.deserialized()))
+                go.touch()
     assert job.status is JobStatus.FINISHED
     assert seen == {level}
 

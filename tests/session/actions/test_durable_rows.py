@@ -25,8 +25,10 @@ from flinkmagic.reuse.durable_rows import DurableRows
 from flinkmagic.reuse.retained_results import retained_results
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session import SessionActions, capture, compile, release_retained, retained, warm_up
+from tests.gates import held_until
 from tests.session.actions.test_durable_answers import DATA, ROOT, _prepare
 from tests.session.actions.test_durable_answers import kernel as kernel_of_its_own
+from tests.status_store import StatusStore
 
 FRAME = (
     "late = spark.read.parquet(path).where('id >= 0').groupBy(F.expr('id % 10 AS k'))"
@@ -182,21 +184,22 @@ def test_reading_is_made_ready_by_a_small_job_once_for_a_store(kernel, monkeypat
 
 
 @pytest.mark.long
-def test_reading_is_not_made_ready_while_a_job_runs(kernel, monkeypatch) -> None:
+def test_reading_is_not_made_ready_while_a_job_runs(kernel, monkeypatch, eventually, tmp_path) -> None:
     kernel.keep()
     kernel.begin()
     sc = kernel.session.spark.sparkContext
     rehearsed = []
     monkeypatch.setattr(row_files.RowFiles, "rehearse", lambda *given: rehearsed.append(given))
-    others = sc.parallelize([1], 1).map(lambda one: time.sleep(3))
+    others = sc.parallelize([1], 1).map(held_until(tmp_path / "go"))
     busy = threading.Thread(target=others.count)
     busy.start()
-    while not sc.statusTracker().getActiveJobsIds():
-        time.sleep(0.02)
+    eventually(sc.statusTracker().getActiveJobsIds)
     rows = durable_rows.durable_rows(sc, kernel.store)
     rows.rehearse(kernel.session.spark._jsparkSession, "made ready")
     assert rehearsed == []
+    (tmp_path / "go").touch()
     busy.join()
+    StatusStore(kernel.session.spark).settle()
     rows.rehearse(kernel.session.spark._jsparkSession, "made ready")
     assert len(rehearsed) == 1
 
@@ -539,7 +542,7 @@ def log(spark):
 
 
 @pytest.mark.long
-def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log, tmp_path) -> None:
+def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log, eventually, tmp_path) -> None:
     spark.range(0, 2**20, 1, 1).write.parquet(str(tmp_path / "read"))
     # Whether its task was killed is asked by each batch that it reads.
     many = spark.read.parquet(str(tmp_path / "read")).select("id", F.explode(F.sequence(F.lit(1), F.lit(64))))
@@ -559,8 +562,9 @@ def test_nothing_is_logged_of_a_job_that_was_ended_for_another(spark, jobs, log,
     assert jobs.end()
     assert "abort" not in said.lower()
     assert "Lost task" not in said
-    said = written_until(spark.sparkContext.cancelAllJobs)
-    assert all(text in said for text in ("Aborting job", "Aborting task", "Lost task")), said
+    written_until(spark.sparkContext.cancelAllJobs)
+    texts = ("Aborting job", "Aborting task", "Lost task")
+    eventually(lambda: all(text in log.toString() for text in texts))
 
 
 @pytest.mark.long
@@ -581,12 +585,14 @@ def test_a_folder_named_like_the_tag_is_logged_of(spark, log) -> None:
 
 
 @pytest.mark.long
-def test_rows_wait_until_no_job_runs(spark, jobs) -> None:
-    users = threading.Thread(target=sleeping, args=(spark, 3))
+def test_rows_wait_until_no_job_runs(spark, jobs, eventually, tmp_path) -> None:
+    rows = spark.sparkContext.parallelize([1], 1).map(held_until(tmp_path / "go"))
+    users = threading.Thread(target=rows.count)
     users.start()
-    time.sleep(1)
+    eventually(spark.sparkContext.statusTracker().getActiveJobsIds)
     assert not jobs.awaitQuiet(50, 300)
-    assert jobs.awaitQuiet(50, 10_000)
+    (tmp_path / "go").touch()
+    assert jobs.awaitQuiet(50, 60_000)
     users.join()
 
 
