@@ -16,13 +16,22 @@ nap = F.udf(lambda value: __import__('time').sleep({seconds}) or value, 'long')
 spark.range(0, 2, 1, 2).select(nap('id').alias('id')).write.mode('overwrite').json('{name}')
 """
 
+GATED = """\
+%%flinkgraph {name}
+def wait(value):
+    import os, time
+    while not os.path.exists({go!r}): time.sleep(0.05)
+    return value
+spark.range(0, 2, 1, 2).select(F.udf(wait, 'long')('id').alias('id')).write.mode('overwrite').json('{name}')
+"""
+
 WATCH = """\
 import threading
 from flinkmagic.magics import live_view
 def followed_to_the_end():
     for thread in threading.enumerate():
         if thread.name.startswith("flinkmagic-view-"):
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
 made, displays = [], {{}}
 class Watched(live_view.LiveView):
@@ -55,27 +64,27 @@ def test_a_view_that_was_asked_for_stays_until_there_are_too_many(kernel) -> Non
     kernel.run("live_view.OPEN_VIEWS.most = kept")
 
 
-def test_a_view_of_a_job_that_runs_makes_no_room_for_others(kernel) -> None:
+def test_a_view_of_a_job_that_runs_makes_no_room_for_others(kernel, tmp_path) -> None:
     kernel.run(
         WATCH.format(idle=120)
         + "live_view.OPEN_VIEWS.most, kept = 0, live_view.OPEN_VIEWS.most\nlive_view.OPEN_VIEWS._held.clear()\n"
     )
-    kernel.run(NAP.format(name="busy", seconds=3))
+    kernel.run(GATED.format(name="busy", go=f"{tmp_path}/go"))
     kernel.run("%flinkrun busy --detach")
     kernel.run("%flinkshow busy")
     assert kernel.run("print(busy.jobs[-1].status, made[-1]._closed)").stdout.strip() == "RUNNING False"
-    ended = kernel.run(ENDED.format(name="busy"))
+    ended = kernel.run(f"open('{tmp_path}/go', 'w').close()\n" + ENDED.format(name="busy"))
     assert kernel.run("print(made[-1]._closed)").stdout.strip() == "True"
     assert PLACE not in ended.elsewhere[-1]["text/html"]
     assert "FINISHED" in ended.elsewhere[-1]["text/html"]
     kernel.run("live_view.OPEN_VIEWS.most = kept")
 
 
-def test_the_view_of_a_run_stays_after_its_end_while_it_is_used(kernel) -> None:
+def test_the_view_of_a_run_stays_after_its_end_while_it_is_used(kernel, tmp_path) -> None:
     kernel.run(WATCH.format(idle=120))
-    kernel.run(NAP.format(name="used", seconds=0.5))
+    kernel.run(GATED.format(name="used", go=f"{tmp_path}/go"))
     kernel.run("%flinkrun used --detach\nmade[-1]._view._handle_custom_msg({'type': 'touch'}, [])")
-    ended = kernel.run(ENDED.format(name="used"))
+    ended = kernel.run(f"open('{tmp_path}/go', 'w').close()\n" + ENDED.format(name="used"))
     (update,) = ended.elsewhere
     assert PLACE in update["text/html"]
     assert "FINISHED" in update["text/html"]
@@ -104,8 +113,10 @@ def test_cancel_in_a_view_ends_the_job_and_a_second_view_may_come_late(kernel) -
     kernel.run("%flinkrun belated --detach")
     kernel.run("%flinkshow belated")
     running = kernel.run(
-        "import time; late = time.monotonic() + 20\n"
-        "while any(view._view._frame['action'] != 'cancel' for view in made): assert time.monotonic() < late"
+        "import time; late = time.monotonic() + 60\n"
+        "while any(view._view._frame['action'] != 'cancel' for view in made):\n"
+        "    assert time.monotonic() < late\n"
+        "    time.sleep(0.05)"
     )
     assert running.status == "ok"
     cancel = "made[1]._view._handle_custom_msg({'type': 'cancel'}, [])\n"
@@ -115,15 +126,16 @@ def test_cancel_in_a_view_ends_the_job_and_a_second_view_may_come_late(kernel) -
     assert states.index("CANCELLING") < states.index("CANCELED")
 
 
-def test_closing_the_notebook_stops_neither_the_job_nor_its_books(kernel, folder) -> None:
+def test_closing_the_notebook_stops_neither_the_job_nor_its_books(kernel, folder, tmp_path) -> None:
     kernel.run(WATCH.format(idle=120))
-    kernel.run(NAP.format(name="gone", seconds=3))
+    kernel.run(GATED.format(name="gone", go=f"{tmp_path}/go"))
     kernel.run("%flinkrun gone --detach")
     kernel.run(
         "def tell():\n    gone.jobs[-1].wait()\n    followed_to_the_end()\n    open('over', 'w').close()\n"
         "threading.Thread(target=tell).start()"
     )
     kernel.leave()
+    (tmp_path / "go").touch()
     deadline = time.monotonic() + 60
     while not (folder / "over").exists():
         assert time.monotonic() < deadline, "the job did not end"
