@@ -88,7 +88,8 @@ def test_run_all_in_another_kernel_computes_what_is_not_there(start_kernel, tmp_
     assert "another kernel" not in str(computed.displays)
     for number in (2, 3):  # actions for which rows are kept
         assert first.run(OTHERS.format(number)).status == "ok"
-    first.run("import time; time.sleep(3)")
+    stored = first.run("from flinkmagic.session import durable_store\ndurable_store('stored').wait(120)")
+    assert stored.value["text/plain"] == "True"
     first.manager.shutdown_kernel()
     first = start_kernel()
     first.run(BEGIN + "%flinkgraph on --durable stored")
