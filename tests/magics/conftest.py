@@ -24,8 +24,9 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 @pytest.fixture(autouse=True)
 def no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine is, no line tells what lost its time: tests compare all that a line tells."""
+    """However slow the machine is, no line and no job tells what lost its time: tests compare all that they tell."""
     monkeypatch.setattr("flinkmagic.session.actions.action_graph.LONG_MS", math.inf)
+    monkeypatch.setattr("flinkmagic.session.findings.find.NOTABLE_S", math.inf)
 
 
 @dataclass
