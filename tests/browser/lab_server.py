@@ -17,6 +17,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,13 @@ class Notebook:
             time.sleep(0.05)
         saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return saved
+
+    def save_once(self, holds: Callable[[dict[str, Any]], bool]) -> None:
+        """Save until something holds of what was written: what is shown may change a moment before its picture."""
+        deadline = time.monotonic() + TIMEOUT_MS / 1000
+        while not holds(self.save()):
+            assert time.monotonic() < deadline, "it is not in the notebook"
+            self.page.wait_for_timeout(100)
 
     @property
     def screenshots(self) -> Path | None:

@@ -239,6 +239,4 @@ def test_streams_show_their_batches_live_and_in_the_saved_picture(lab: Any, open
     notebook.theme(False)
     page.locator(f"{VIEW} .fm-run").last.click()
     page.wait_for_selector(f"{VIEW} .fm-job-state:has-text('CANCELED')")
-    page.wait_for_timeout(1000)
-    saved = "".join(str(output) for cell in notebook.save()["cells"] for output in cell.get("outputs", []))
-    assert "state of stateStoreSave" in saved
+    notebook.save_once(lambda saved: "state of stateStoreSave" in str([cell.get("outputs") for cell in saved["cells"]]))

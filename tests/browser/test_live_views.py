@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,10 +112,8 @@ def test_a_view_keeps_its_state_while_the_picture_beneath_it_changes_and_when_th
     page.evaluate(f"document.querySelector('{VIEW}').mark = 'the same element'")
     page.click(f"{VIEW} .fm-run")
     wait_status(page, "FINISHED")
-    page.wait_for_timeout(1000)
-    saved = places(notebook.save())
-    assert len(saved) == 1
-    assert "FINISHED" in "".join(saved[0]["text/html"])
+    notebook.save_once(lambda saved: "FINISHED" in "".join(places(saved)[0]["text/html"]))
+    assert len(places(notebook.save())) == 1
     assert page.evaluate(f"document.querySelector('{VIEW}').mark") == "the same element"
     assert page.locator(VIEW).count() == 1
     assert page.locator(f"{VIEW} .fm-search").input_value() == "repartition"
@@ -139,14 +136,15 @@ def test_a_view_keeps_its_state_while_the_picture_beneath_it_changes_and_when_th
 def test_in_notebook_7_a_view_leaves_its_picture_when_it_is_closed(lab: Any, open_notebook: Callable[..., Any]) -> None:
     pytest.importorskip("notebook")
     lab.write(
-        "closed.ipynb", PREPARE, NAP.format(seconds=0.5, out="closed"), "%flinkshow nap",
-        "import time; time.sleep(2); from flinkmagic.magics import live_view; live_view.OPEN_VIEWS._held[-1].close()",
+        "closed.ipynb", PREPARE + "from flinkmagic.magics import live_view",
+        NAP.format(seconds=0.5, out="closed"), "%flinkshow nap",
     )  # fmt: skip
     notebook = open_notebook("closed.ipynb", in_lab=False)
     page = notebook.page
     page.set_default_timeout(120_000)
     notebook.run_all()
     page.wait_for_selector(VIEW)
+    notebook.kernel_says("live_view.OPEN_VIEWS._held[-1].close()")
     page.wait_for_selector(".jp-OutputArea details[open] img[alt*='Job graph of nap'] >> nth=1")
     assert page.locator(VIEW).count() == 0
 
@@ -222,13 +220,11 @@ def test_clicks_run_and_cancel_a_job_on_a_real_spark(lab: Any, open_notebook: Ca
     page.wait_for_selector(f"{VIEW} .fm-run:has-text('Run')")
     page.click(f"{VIEW} .fm-run")
     page.wait_for_selector(f"{VIEW} .fm-node[data-state=RUNNING]")
-    deadline = time.monotonic() + 60
-    while notebook.kernel_says("running_tasks()") != "2":
-        assert time.monotonic() < deadline
+    notebook.wait_until_kernel_says("running_tasks()", "2")
     notebook.keep_screenshot("real-job-running")
     page.click(f"{VIEW} .fm-run:has-text('Cancel')")
     wait_status(page, "CANCELED")
-    assert notebook.kernel_says("running_tasks()") == "0"
+    notebook.wait_until_kernel_says("running_tasks()", "0")  # which Spark's status store hears late
     assert notebook.kernel_says("gated.jobs[-1].status.name") == "CANCELED"
     assert not (out / "_SUCCESS").exists()
     gate.touch()
