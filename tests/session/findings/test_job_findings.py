@@ -153,7 +153,14 @@ def test_a_graph_tells_why_it_computes_again_what_it_has_kept(spark, all_told):
 
 
 def test_the_critical_path_ends_with_the_sink(spark):
-    rows = spark.range(0, 1000, 1, 2).groupBy((F.col("id") % 3).alias("k")).count()
+    def nap(batches):
+        import time
+
+        time.sleep(0.5)  # beside which a slow machine's pauses are short
+        yield from batches
+
+    napped = spark.range(0, 1000, 1, 2).mapInArrow(nap, "id long")
+    rows = napped.groupBy((F.col("id") % 3).alias("k")).count().mapInArrow(nap, "k long, count long")
     job = flinkmagic.compile({"rows": rows}, "short_path").run()
     path = job.critical_path()
     assert path.vertex_ids == tuple(vertex.id for vertex in job.execution_graph.job_vertices)
