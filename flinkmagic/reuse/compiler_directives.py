@@ -4,8 +4,9 @@ A third of the processor time of an ordinary notebook goes into the second one, 
 ends, or waits for its user, before most of that is won back. Half of it is what goes through rows, and is worth it. The
 rest plans queries, loads classes and serializes tasks. Six notebooks on two cores (OpenJDK 17, Spark 4.3.0) spent 480 s
 of C2 together: 75 s on generated code, 57 s on Java's serialization, 21 s on finding classes, 17 s on our own classes,
-15 s on py4j, 14 s on the classes of lambdas, 12 s on trees of plans, 10 s on ANTLR. With this list C2 takes 16 to 30 %
-less, the JVM 4 to 16 % less (retail_sql: 162 and 136 s; branch_deliveries: 79 and 70 s).
+15 s on py4j, 14 s on the classes of lambdas, 12 s on trees of plans, 10 s on ANTLR. Without these C2 takes 16 to 30 %
+less, the JVM 4 to 16 % less (retail_sql: 162 and 136 s; branch_deliveries: 79 and 70 s). Without what generates code,
+and what links method handles, C2 takes another 8 to 10 % less (retail_sql, telecom_churn).
 
 Nothing that goes through rows may stand here: C2 would not even inline it.
 """
@@ -39,10 +40,18 @@ COMPILED_BY_C1 = (
     "java/util/jar/*.*",
     "java/util/zip/ZipFile*.*",
     "java/net/URL*.*",
+    "java/lang/ClassLoader.define*",
     "java/lang/ClassValue*.*",
     "java/lang/invoke/AbstractValidatingLambdaMetafactory.*",
+    "java/lang/invoke/DirectMethodHandle.make",
+    "java/lang/invoke/DirectMethodHandle.*LambdaForm",
     "java/lang/invoke/InnerClassLambdaMetafactory*.*",
     "java/lang/invoke/InvokerBytecodeGenerator*.*",
+    "java/lang/invoke/Invokers.callSiteForm",
+    "java/lang/invoke/Invokers.linkTo*",
+    "java/lang/invoke/Invokers.spreadInvoker",
+    "java/lang/invoke/LambdaForm.*",
+    "java/lang/invoke/LambdaForm$Name.*",
     "java/lang/invoke/LambdaFormBuffer*.*",
     "java/lang/invoke/LambdaFormEditor*.*",
     "java/lang/invoke/LambdaMetafactory.*",
@@ -51,13 +60,17 @@ COMPILED_BY_C1 = (
     "java/lang/invoke/MethodHandles*.*",
     "java/lang/invoke/MethodType*.*",
     "java/lang/invoke/TypeConvertingMethodAdapter*.*",
+    "java/security/SecureClassLoader.*",
+    "scala/runtime/ClassValueCompat*.*",
+    "sun/util/locale/BaseLocale*.*",
     "sun/invoke/util/*.*",
     # Tasks and closures.
+    "java/io/ClassCache*.*",
     "java/io/ObjectInputStream*.*",
     "java/io/ObjectOutputStream*.*",
     "java/io/ObjectStream*.*",
     "scala/collection/generic/DefaultSerializationProxy*.*",
-    "scala/runtime/LambdaDeserializer*.*",
+    "scala/runtime/LambdaDeserialize*.*",
     # Calls from Python.
     "py4j/*.*",
     # Plans.
@@ -66,6 +79,7 @@ COMPILED_BY_C1 = (
     "flinkmagic/reuse/*.*",
     "org/antlr/*.*",
     "scala/reflect/*.*",
+    "com/fasterxml/jackson/databind/*.*",
     "org/apache/spark/sql/catalyst/analysis/*.*",
     "org/apache/spark/sql/catalyst/optimizer/*.*",
     "org/apache/spark/sql/catalyst/parser/*.*",
@@ -73,8 +87,15 @@ COMPILED_BY_C1 = (
     "org/apache/spark/sql/catalyst/plans/*.*",
     "org/apache/spark/sql/catalyst/rules/*.*",
     "org/apache/spark/sql/catalyst/trees/*.*",
+    "org/apache/spark/sql/catalyst/expressions/*.*enCode*",
+    "org/apache/spark/sql/catalyst/expressions/*.canonicalized",
+    "org/apache/spark/sql/catalyst/expressions/*.mapChildren",
+    "org/apache/spark/sql/catalyst/expressions/AliasHelper.*",
+    "org/apache/spark/sql/catalyst/expressions/Attribute*.*",
+    "org/apache/spark/sql/catalyst/expressions/ExpressionSet*.*",
     "org/apache/spark/sql/catalyst/expressions/codegen/Block*.*",
     "org/apache/spark/sql/catalyst/expressions/codegen/Code*.*",
+    "org/apache/spark/sql/types/DataType.json",
     "org/apache/spark/sql/types/Metadata*.*",
     "org/json4s/*.*",
     # Configurations, and what the scheduler does with stages.
@@ -82,6 +103,7 @@ COMPILED_BY_C1 = (
     "org/apache/hadoop/shaded/com/ctc/*.*",
     "org/apache/spark/scheduler/*.*",
     "org/apache/spark/util/SizeEstimator*.*",
+    "org/apache/spark/util/Utils$.*getCallSite*",
 )
 """Methods, as the patterns of directives name them: a star stands at an end of a class, for packages below it too."""
 

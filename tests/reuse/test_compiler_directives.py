@@ -16,7 +16,8 @@ from flinkmagic.session.actions.warm_up import warm_up
 
 OF_ROWS = (
     "java.io.ByteArrayOutputStream",
-    "java.lang.invoke.DirectMethodHandle",
+    "java.lang.invoke.DirectMethodHandle#internalMemberName",
+    "java.lang.invoke.Invokers#checkCustomized",
     "java.math.BigDecimal",
     "java.util.regex.Pattern",
     "com.fasterxml.jackson.core.json.UTF8StreamJsonParser",
@@ -24,6 +25,9 @@ OF_ROWS = (
     "org.apache.parquet.column.impl.ColumnReaderBase",
     "org.apache.spark.shuffle.sort.UnsafeShuffleWriter",
     "org.apache.spark.sql.catalyst.csv.UnivocityParser",
+    "org.apache.spark.sql.catalyst.expressions.Alias#eval",
+    "org.apache.spark.sql.catalyst.expressions.BinaryExpression#eval",
+    "org.apache.spark.sql.catalyst.expressions.Encode#nullSafeEval",
     "org.apache.spark.sql.catalyst.expressions.GeneratedClass",
     "org.apache.spark.sql.catalyst.expressions.UnsafeRow",
     "org.apache.spark.sql.catalyst.expressions.codegen.BufferHolder",
@@ -37,15 +41,16 @@ OF_ROWS = (
     "org.apache.spark.util.collection.TimSort",
     "scala.collection.immutable.Vector",
 )
-"""Classes that go through rows."""
+"""Classes that go through rows, some with the method that does."""
 
 SPINNERS = {"jdk/internal/classfile/*.*", "jdk/internal/org/objectweb/asm/*.*"}
 """With the one newer Java makes the classes of lambdas, with the other one older Java."""
 
 
 def is_matched(pattern: str, name: str) -> bool:
-    """Whether the methods of a class match a pattern of a directive."""
-    return fnmatchcase(f"{name.replace('.', '/')}.apply", pattern)
+    """Whether a class's method, or any one, matches a pattern of a directive."""
+    owner, _, method = name.partition("#")
+    return fnmatchcase(f"{owner.replace('.', '/')}.{method or 'apply'}", pattern)
 
 
 @pytest.mark.parametrize("name", OF_ROWS)
@@ -67,12 +72,23 @@ def command(spark: SparkSession, name: str) -> str:
     return str(invoke.invoke(server, java_array(jvm, commands, name, java_array(jvm, none), signature)))
 
 
-def test_each_pattern_matches_classes_that_the_driver_has_loaded(spark: SparkSession) -> None:
+def test_each_pattern_matches_methods_of_classes_that_the_driver_has_loaded(spark: SparkSession) -> None:
     spark.sql("SELECT id, count(*) FROM range(100) GROUP BY id").collect()
     warm_up(spark).join()  # loads our own classes
     names = re.findall(r"[\w.$]+(?=/)", command(spark, "vmClassHierarchy"))
-    missing = {pattern for pattern in COMPILED_BY_C1 if not any(is_matched(pattern, name) for name in names)}
-    assert missing < SPINNERS
+    names = [name for name in names if "$$Lambda" not in name and "GeneratedClass" not in name]  # have no loader
+    jvm: Any = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+
+    def is_there(pattern: str) -> bool:
+        classes, _, methods = pattern.rpartition(".")
+        found = (name for name in names if is_matched(f"{classes}.*", name))
+        if methods == "*":
+            return next(found, None) is not None
+        owners = (jvm.java.lang.Class.forName(name, False, loader) for name in found)
+        return any(fnmatchcase(one.getName(), methods) for owner in owners for one in owner.getDeclaredMethods())
+
+    assert {pattern for pattern in COMPILED_BY_C1 if not is_there(pattern)} < SPINNERS
 
 
 def test_the_jvm_takes_the_directives_once(spark: SparkSession) -> None:

@@ -147,6 +147,7 @@ def entries() -> Iterator[Entry]:
             yield owner, name, make
 
 
+@functools.cache  # each cell asks it of all modules that there are
 def is_hooked_when_imported(module: str) -> bool:
     """Return whether something in a module is hooked as soon as the module is imported, before the cell or in it."""
     return native_hooks.is_native(module) or ml_hooks.is_learning(module)
