@@ -20,7 +20,7 @@ from IPython.display import DisplayHandle, display
 
 from flinkmagic.capturing.hooks.current_capture import outside_captures
 from flinkmagic.display.card import CardLine, card_bundle
-from flinkmagic.magics.live_lines import Act, Drawn, LiveLine, from_other_kernel
+from flinkmagic.magics.live_lines import Act, Drawing, LiveLine, from_other_kernel
 from flinkmagic.magics.newest_shown import Newest
 from flinkmagic.magics.terminal import RewrittenLine
 from flinkmagic.session.actions.action_graph import first_finding
@@ -51,6 +51,10 @@ COMPILE_S = 0.3
 WORK_S = 0.5
 """What Spark runs for an action itself is looked at from then on: a look costs several calls of the JVM."""
 
+DRAW_S = 0.5
+"""So long after a cell its graphs are drawn, unless somebody has looked: the next cell then waits for Spark, or for its
+user."""
+
 
 class CellCard:
     """Shows the card of one cell, and adds the jobs of its actions to `LineJobs`; without an action or a write there is
@@ -78,6 +82,8 @@ class CellCard:
         self._widget: CardWidget | None = None
         self._terminal = RewrittenLine("stderr")
         self._is_over = False
+        self._drawings: list[Drawing] = []
+        """Those that nobody may have looked at yet: they hold their jobs."""
         self._context = copy_context()
         """Names the cell to whose output the card belongs."""
 
@@ -190,7 +196,7 @@ class CellCard:
             act.end("FINISHED", seconds)
             self._end(act, CardLine(call, number, "FINISHED", seconds=seconds, note=f"plain Spark: {why}"))
 
-    def end(self) -> dict[int, Drawn]:
+    def end(self) -> dict[int, Drawing]:
         """Show all, now that the cell is over; return the graphs of its lines' last jobs, by the numbers of the lines.
 
         A line whose job still runs has none, nor has one that newer ones have closed in a widget.
@@ -207,7 +213,7 @@ class CellCard:
                 self._lines = {}  # a cell that turns the mode off ends twice
             for line in lines:
                 line.settle()
-            drawn = {line.key[1]: line.openable.drawn for line in lines if line.openable is not None}
+            openable = {line.key[1]: line.openable.drawing for line in lines if line.openable is not None}
             if self._handle is not None:
                 self._show()
             elif not self._in_notebook:
@@ -215,7 +221,11 @@ class CellCard:
                     line.close()
         if self._widget is not None:
             OPEN_CARDS.add(self)
-        return {number: one for number, one in drawn.items() if one is not None}
+        drawings = {number: one for number, one in openable.items() if one is not None}
+        self._drawings += drawings.values()
+        if drawings:
+            _CLOCK.wake(self, time.monotonic() + DRAW_S)
+        return drawings
 
     def close(self) -> None:
         """Leave only what is saved."""
@@ -261,6 +271,10 @@ class CellCard:
 
     def _tick(self) -> None:
         with outside_captures():  # what is asked of Spark is no call of the cell's
+            while self._drawings:
+                self._drawings.pop().drawn()
+            if self._is_over and not self._runs():
+                return
             begun = time.monotonic() - WORK_S
             seen = [act for act in self._works if act.work_since <= begun and act.look()]
             with self._lock:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flinkmagic.capturing.source_code.source_location import SourceLocation
     from flinkmagic.deployment.watching.call_work import CallWork
     from flinkmagic.display.findings import FindingsView
-    from flinkmagic.magics.live_lines import Drawn
+    from flinkmagic.magics.live_lines import Drawing, Drawn
     from flinkmagic.scheduling.dispatcher import JobDetails
     from flinkmagic.session import Job
     from flinkmagic.session.actions.action_report import ActionReport
@@ -67,7 +67,7 @@ class LineJobs:
         """By id and start, the oldest first: a line that runs again may have a job of the same id."""
         self._whole: dict[tuple[str, float], JobDetails] = {}
         """Of the same, what actions ran that are over: their jobs with the last stages, and what had no job."""
-        self._drawn: dict[tuple[str, int], Drawn] = {}
+        self._drawings: dict[tuple[str, int], Drawing] = {}
         """By cell and line, the graphs of its last job that is over, the oldest first."""
         self._works: list[LineWork] = []
         self._lock = threading.Lock()
@@ -114,28 +114,30 @@ class LineJobs:
             self._works = [one for one in self._works if not one.work.wait(0)]
             self._works.append(LineWork(name_of_cell(number), name, work))
 
-    def add_drawn(self, number: int, drawn: Mapping[int, Drawn]) -> None:
+    def add_drawings(self, number: int, drawings: Mapping[int, Drawing]) -> None:
         """Add what the lines of the cell of that number can be shown with, by their numbers."""
         cell = name_of_cell(number)
         with self._lock:
-            for line, one in drawn.items():
-                self._drawn.pop((cell, line), None)
-                self._drawn[cell, line] = one
-            for key in list(self._drawn)[:-MOST_JOBS]:
-                del self._drawn[key]
+            for line, one in drawings.items():
+                self._drawings.pop((cell, line), None)
+                self._drawings[cell, line] = one
+            for key in list(self._drawings)[:-MOST_JOBS]:
+                del self._drawings[key]
 
     def drawn(self, cell: str) -> dict[int, Drawn]:
         """Return the graphs of a cell's lines, by their numbers."""
         with self._lock:
-            return {line: one for (name, line), one in self._drawn.items() if name == cell}
+            known = {line: one for (name, line), one in self._drawings.items() if name == cell}
+        return {line: one.drawn() for line, one in known.items()}
 
     def findings(self, cell: str | None) -> dict[str, FindingsView]:
         """Return why the last jobs of a cell's lines, or of all, took so long, by what they did and where."""
         with self._lock:
-            known = [(*key, one.snapshot) for key, one in self._drawn.items() if cell in (None, key[0])]
+            known = [(*key, one) for key, one in self._drawings.items() if cell in (None, key[0])]
+        drawn = [(name, line, one.drawn().snapshot) for name, line, one in known]
         return {
             f"{snapshot.name}, {name.replace('_', ' ')}, line {line}": snapshot.findings
-            for name, line, snapshot in known
+            for name, line, snapshot in drawn
             if snapshot.findings is not None
         }
 

@@ -5,7 +5,9 @@ What a line says is `display.card.CardLine`.
 
 from __future__ import annotations
 
+import threading
 import time
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +40,23 @@ class Drawn(NamedTuple):
     snapshot: JobSnapshot
 
 
+class Drawing:
+    """The graphs of a job that is over, drawn when somebody looks; it holds the job as long as they are not."""
+
+    def __init__(self, draw: Callable[[], Drawn]) -> None:
+        self._draw: Callable[[], Drawn] | None = draw
+        self._drawn: Drawn | None = None
+        self._lock = threading.Lock()
+
+    def drawn(self) -> Drawn:
+        """Return the graphs; from any thread."""
+        with self._lock:
+            if self._draw is not None:
+                self._drawn, self._draw = self._draw(), None
+            assert self._drawn is not None
+            return self._drawn
+
+
 class Act:
     """Follows one action or write from the moment when it is compiled.
 
@@ -64,8 +83,8 @@ class Act:
         self._progress: WorkProgress | None = None
         self._began = time.monotonic()
         self._seconds = 0.0
-        self.drawn: Drawn | None = None
-        """The graphs, once the job is let go of."""
+        self.drawing: Drawing | None = None
+        """The graphs, once the cell is over."""
 
     @property
     def seconds(self) -> float:
@@ -148,18 +167,18 @@ class Act:
 
     def draw(self) -> Drawn:
         """Return the graphs of the job, and how far it is."""
-        if self.drawn is not None:
-            return self.drawn
+        if self.drawing is not None:
+            return self.drawing.drawn()
         if self.alone is not None:
             return Drawn(tuple(self.alone.views()), self.alone.explained())
         assert self.graph is not None
         return Drawn(self.graph.views(), self.snapshot(closely=bool(self.status)))
 
     def settle(self, *, drawn: bool) -> None:
-        """Let go of what is over; its graphs are drawn if they can still be asked for."""
+        """Let go of what is over, and leave it to a drawing if its graphs can still be asked for."""
         if self.alone is not None or (self.job is not None and self.job.status.is_terminal):
             if drawn:
-                self.drawn = self.draw()
+                self.drawing = Drawing(copy(self).draw)
             self.job = self.graph = self.alone = None
 
 

@@ -247,7 +247,7 @@ class SessionMode:
         capture, program = cell.capture, cell.program
         cell.capture = cell.program = None
         if cell.card is not None:
-            self._magics.line_jobs.add_drawn(cell.number, cell.card.end())
+            self._magics.line_jobs.add_drawings(cell.number, cell.card.end())
         if capture is None or program is None:
             self._magics.cells.drop(cell.recording)
             return

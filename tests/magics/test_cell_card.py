@@ -204,6 +204,28 @@ def test_each_line_of_a_cell_is_shown_again_with_all_its_tabs(on) -> None:
     assert type(on.run("%flinkshow cell_77").error).__name__ == "UnknownNameError"
 
 
+def test_graphs_are_drawn_soon_after_a_cell_and_its_job_is_let_go_of_then(on, monkeypatch, eventually) -> None:
+    monkeypatch.setattr(cell_card, "DRAW_S", 3600.0)
+    known = on.shell.magics_manager.magics["line"]["flinkjobs"].__self__.line_jobs
+    number = on.shell.execution_count
+    on.run("n = g.count()")
+
+    def jobs() -> list[Any]:
+        gc.collect()
+        return [one.job() for one in known._jobs.values() if one.cell == f"cell_{number}"]
+
+    (job,) = jobs()
+    assert job.status.is_terminal
+    del job
+    (shown,) = on.run(f"%flinkshow cell_{number}").displays
+    assert "Findings (0)" in shown["text/html"]
+    assert jobs() == [None]
+    monkeypatch.setattr(cell_card, "DRAW_S", 0.0)
+    number = on.shell.execution_count
+    on.run("n = g.where('count > 1').count()")
+    eventually(lambda: jobs() == [None])
+
+
 def test_findings_of_a_cell_are_told_line_by_line(on) -> None:
     number = on.shell.execution_count
     on.run("n = g.count()\n\ng.write.json(f'{at}/out')")
