@@ -180,8 +180,9 @@ class Watched:
         begin = cell_card.CellCard._begin
 
         def noted(card: Any) -> Any:
-            self.made.append(card)
-            return begin(card)
+            shown = begin(card)
+            self.made.append(card)  # with its widget: another thread may look
+            return shown
 
         monkeypatch.setattr(cell_card.CellCard, "_begin", noted)
 
