@@ -6,7 +6,7 @@ rest plans queries, loads classes and serializes tasks. Six notebooks on two cor
 of C2 together: 75 s on generated code, 57 s on Java's serialization, 21 s on finding classes, 17 s on our own classes,
 15 s on py4j, 14 s on the classes of lambdas, 12 s on trees of plans, 10 s on ANTLR. Without these C2 takes 16 to 30 %
 less, the JVM 4 to 16 % less (retail_sql: 162 and 136 s; branch_deliveries: 79 and 70 s). Without what generates code,
-and what links method handles, C2 takes another 8 to 10 % less (retail_sql, telecom_churn).
+and what links method handles, C2 takes another 6 to 11 % less (retail_sql, telecom_churn).
 
 Nothing that goes through rows may stand here: C2 would not even inline it.
 """

@@ -309,7 +309,7 @@ def test_a_write_that_cannot_be_put_off_runs_on_its_line(spark, stream_of, tmp_p
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["cancel", "stop"])
-def test_a_batch_ends_soon_after_a_cancel(spark, stream_of, tmp_path, eventually, way) -> None:
+def test_a_batch_ends_within_three_seconds_of_a_cancel(spark, stream_of, tmp_path, eventually, way) -> None:
     begun = tmp_path / "begun"
 
     def both(batch: Any, batch_id: int) -> None:
@@ -322,12 +322,14 @@ def test_a_batch_ends_soon_after_a_cancel(spark, stream_of, tmp_path, eventually
         query = stream_of(1).writeStream.foreachBatch(both).start()
     job = compile(program, mode="streaming").run(wait=False)
     eventually(begun.exists)
+    began = time.monotonic()
     if way == "cancel":
         job.cancel()
         assert job.wait(30) is JobStatus.CANCELED
     else:
         query.stop()
         assert job.wait(30) is JobStatus.FINISHED, job.exceptions()
+    assert time.monotonic() - began < 3
     assert not query.isActive
     assert not (tmp_path / "a" / "_SUCCESS").exists()
     assert [each.status for each in job.batches()] == ["CANCELED"]
@@ -358,10 +360,11 @@ def test_a_query_that_is_stopped_between_two_stages_starts_no_other_one(
     stopping = threading.Thread(target=query.stop)
     stopping.start()
     time.sleep(0.5)
+    began = time.monotonic()
     go_on.set()
     stopping.join(30)
-    assert not stopping.is_alive()
-    assert job.wait(30) is JobStatus.FINISHED, job.exceptions()
+    assert time.monotonic() - began < 3
+    assert job.wait(10) is JobStatus.FINISHED, job.exceptions()
     assert not (tmp_path / "a" / "_SUCCESS").exists()
 
 
