@@ -176,6 +176,10 @@ class Deployment(ABC):
     def result(self, name: str) -> DataFrame:
         """Return a DataFrame of the user's session over the rows of a result."""
 
+    def local_result(self, name: str, most_rows: int, most_bytes: int) -> DataFrame | None:
+        """Return a DataFrame over a copy of a result's rows that the driver holds; None if there are more of them."""
+        return None
+
     @property
     def group(self) -> str:
         """The Spark job group of its stages; empty where it has none."""

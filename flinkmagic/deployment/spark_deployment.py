@@ -288,6 +288,13 @@ class SparkDeployment(Deployment):
         ResultLeftOutError
             If it is not part of this run.
         """
+        return self._kept.frame(self._result(name))
+
+    def local_result(self, name: str, most_rows: int, most_bytes: int) -> DataFrame | None:
+        return self._kept.local_frame(self._result(name), most_rows, most_bytes)
+
+    def _result(self, name: str) -> StageHandle:
+        """Return the handle of a result whose rows are there."""
         sink = next((sink for sink in self._sinks if sink.kind == "result" and sink.name == name), None)
         if sink is None:
             raise UnknownNameError("result", name, [sink.name for sink in self._sinks if sink.kind == "result"])
@@ -298,7 +305,7 @@ class SparkDeployment(Deployment):
             raise ResultLeftOutError(name, self._name)
         if not self._is_finished(vertex):
             raise ResultNotReadyError(name, str(self.status))
-        return self._kept.frame(self._handle_of(vertex))
+        return self._handle_of(vertex)
 
     def failed_to_keep(self) -> list[PlannedBoundary]:
         """Return the boundaries for which alone the job has failed: plain Spark does not run the stage that failed.

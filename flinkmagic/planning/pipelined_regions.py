@@ -18,7 +18,14 @@ from dataclasses import dataclass
 
 from flinkmagic.graph.exchange_mode import StreamExchangeMode
 from flinkmagic.planning.partitions import HIDDEN_SHUFFLES, PartitionCounts
-from flinkmagic.planning.plan_reader import BROADCAST_EXCHANGE, CACHED_SCAN, COLLECT_METRICS, SHUFFLE_EXCHANGE, PlanNode
+from flinkmagic.planning.plan_reader import (
+    BROADCAST_EXCHANGE,
+    CACHED_SCAN,
+    COLLECT_METRICS,
+    LOCAL_SCAN,
+    SHUFFLE_EXCHANGE,
+    PlanNode,
+)
 from flinkmagic.planning.stage_handle_factory import StageHandleFactory
 from flinkmagic.planning.stage_handles import PipelinedStageHandle, StageHandle
 from flinkmagic.planning.translation import Stage, Translator
@@ -27,7 +34,7 @@ _FILES_AND_VALUES = frozenset(
     {
         "BatchScanExec",
         "FileSourceScanExec",
-        "LocalTableScanExec",
+        LOCAL_SCAN,
         "OneRowRelationExec",
         "RangeExec",
         "RowDataSourceScanExec",

@@ -29,6 +29,7 @@ SUBQUERY_BROADCAST = "SubqueryBroadcastExec"
 REUSED_SUBQUERY = "ReusedSubqueryExec"
 CACHED_SCAN = "InMemoryTableScanExec"
 FILE_SCAN = "FileSourceScanExec"
+LOCAL_SCAN = "LocalTableScanExec"
 ADAPTIVE = "AdaptiveSparkPlanExec"
 
 PYTHON_OPERATORS = "org.apache.spark.sql.execution.python."

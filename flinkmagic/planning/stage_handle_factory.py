@@ -17,6 +17,7 @@ from flinkmagic.planning.plan_reader import (
     COLLECT_METRICS,
     DISTRIBUTED_SEQUENCE,
     FILE_SCAN,
+    LOCAL_SCAN,
     MAY_CALL_PYTHON,
     PYTHON_OPERATORS,
     REUSED_EXCHANGE,
@@ -120,9 +121,10 @@ class StageHandleFactory:
             )
         else:
             kind = BroadcastStageHandle if node.is_exchange else SubqueryStageHandle
+            is_on_driver = node.is_exchange and not stage.cached and node.children[0].kind == LOCAL_SCAN  # `DriverRows`
             handle = kind(
                 name=node.name,
-                tasks=rows.number,
+                tasks=0 if is_on_driver else rows.number,
                 # A scalar subquery takes two rows, partition after partition.
                 exact=rows.exact and (node.is_exchange or rows.number <= 1),
                 **self._facts(stage, plan),

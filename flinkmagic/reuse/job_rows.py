@@ -22,16 +22,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 
-from flinkmagic.jvm.contexts import jvm_context
-from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
+from flinkmagic.jvm.contexts import jvm_context, kept_for_context
+from flinkmagic.jvm.java import (
+    dataset_class,
+    items,
+    java_class,
+    of_environment,
+    option,
+    scala_object,
+    scala_seq,
+)
+from flinkmagic.planning.java_classes import CLASSES
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.planning.stage_handles import StageHandle
 
 _LOG = logging.getLogger(__name__)
+
+
+@kept_for_context
+def _driver_blocks(sc: SparkContext) -> JavaObject:
+    return of_environment(sc, "blockManager")
 
 
 class Kept(NamedTuple):
@@ -147,6 +162,24 @@ class JobRows:
             frame.is_cached = True
             self._frames[handle] = kept, frame
         return frame
+
+    def local_frame(self, handle: StageHandle, most_rows: int, most_bytes: int) -> DataFrame | None:
+        """Return a DataFrame like `frame` over a copy of the rows that the driver holds; start no job.
+
+        Returns
+        -------
+        DataFrame or None
+            None if there are more rows, or Spark does not hold all of them.
+        """
+        from pyspark.sql import DataFrame
+
+        sc = self._spark.sparkContext
+        rows = CLASSES.shared_instance(sc._gateway, "DriverRows")
+        builder, blocks = self._kept[handle].rows.builder, _driver_blocks(sc)
+        relation = rows.copy(builder, blocks, handle.columns, most_rows, most_bytes)
+        if relation is None:
+            return None
+        return DataFrame(dataset_class(self._jvm).ofRows(self._spark._jsparkSession, relation), self._spark)
 
     def _under_columns(self, plan: JavaObject, columns_before: JavaObject) -> JavaObject:
         """Return the rows of a plan under the columns of another, unless two of those are the same column."""

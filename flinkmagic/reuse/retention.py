@@ -285,7 +285,8 @@ class Retention:
         is_failed = status is JobStatus.FAILED
         for result in planned.results:
             index, key = vertex_of.get(result.handle), self._keys.get(result.handle)
-            if index is None or key is None or index not in finished or result.handle.tasks == 0:
+            is_empty = result.handle.tasks == 0 and result.kind != "broadcast"  # that may be of rows of the driver
+            if index is None or key is None or index not in finished or is_empty:
                 continue
             now = keys.of_result(result)
             if isinstance(now, NoKey) or now.digest != key.digest or changed_file(now.files):

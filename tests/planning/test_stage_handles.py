@@ -134,3 +134,17 @@ def test_a_stage_says_whether_its_tasks_may_wait_for_python_workers(spark, table
     assert not handle_of(compiled, job, ResultStageHandle).calls_python
     of_rdd = spark.createDataFrame(spark.sparkContext.parallelize([(1,), (2,)], 2), "id int")
     assert handle_of(compiled, plan(of_rdd, JobOptions(parallelism=2)), ResultStageHandle).calls_python
+
+
+@pytest.mark.parametrize("joined", ["JOIN few USING (id)", "CROSS JOIN few"])
+def test_rows_of_the_driver_reach_it_without_a_task(spark, compiled, status, runner, joined):
+    few = "few AS (SELECT * FROM VALUES (1L, 5L), (2L, 6L), (7L, 7L) AS few(id, top))"
+    frame = spark.sql(f"WITH {few} SELECT t.id FROM range(0, 10, 1, 3) AS t {joined}")
+    job = plan({"rows": frame}, JobOptions())
+    handles = [vertex.operator_factory for vertex in compiled(job).vertices.values()]
+    assert sorted((handle.kind, handle.tasks) for handle in handles) == [("broadcast", 0), ("result", 3)]
+    with status.watch() as ran:
+        rows = runner.run(job)["rows"]
+    assert sorted(ran.stages.values()) == [3]
+    assert sorted(rows) == sorted(frame.collect())
+    assert rows

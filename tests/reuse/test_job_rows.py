@@ -27,3 +27,21 @@ def test_rows_of_results_are_told_from_those_that_the_user_keeps(spark):
     names = [rdd.name() or "" for rdd in spark.sparkContext._jsc.getPersistentRDDs().values()]
     assert [name for name in names if name.startswith("result (") and NAME_OF_RUN.search(name)]
     job.release()
+
+
+def test_few_rows_are_copied_to_the_driver_without_a_job(spark):
+    rows = spark.range(0, 30, 1, 3).selectExpr("id", "array(id, NULL) AS list", "concat('v', id) AS text")
+    job = flinkmagic.compile({"rows": rows}, "copied", retain="none").run()
+    tracker = spark.sparkContext.statusTracker()
+    before = max(tracker.getJobIdsForGroup(None), default=-1)
+    copy = job.local_result("rows", 30, 2**16)
+    assert max(tracker.getJobIdsForGroup(None), default=-1) == before
+    assert copy.collect() == rows.collect()
+    assert copy.select(rows["text"]).first() == ("v0",)
+    assert job.local_result("rows", 29, 2**16) is None
+    assert job.local_result("rows", 30, 2**8) is None
+    [vertex] = job.execution_graph.job_vertices
+    job._deployment._kept.of(vertex.job_vertex.operator_factory).rows.builder.cachedColumnBuffers().unpersist(True)
+    assert job.local_result("rows", 30, 2**16) is None
+    assert copy.count() == 30
+    job.release()

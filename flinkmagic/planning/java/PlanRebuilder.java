@@ -435,6 +435,10 @@ public class PlanRebuilder {
         }
         joins.descend(plan);
         SparkPlan rebuilt = joins.choose(plan, withNewSubqueries(withNewChildren(plan)));
+        SparkPlan held = DriverRows.broadcastAlone(rebuilt);
+        if (held != null) {
+            return held;
+        }
         return pipelined.containsKey(plan) ? PipelinedExchanges.of(rebuilt) : rebuilt;
     }
 

@@ -3,7 +3,8 @@
 1. Each superstep is a job: compiled through the graphs and deployed by the session's dispatcher. Nothing of it is
    retained, so that planning looks at one superstep, however many there were.
 2. Its rows are kept. Those of the superstep before are kept until the next one has ended: from them Spark computes what
-   is lost with an executor. Then their lineage is cut, and those before them are released (`SuperstepRows`).
+   is lost with an executor. Then their lineage is cut, and those before them are released (`SuperstepRows`). Of few
+   rows the next superstep reads a copy that the driver holds, and nothing before it is kept.
 3. A failure repeats tasks of one superstep, as its restart strategy says; when that gives up, the loop has failed.
 4. Between supersteps `until` is asked whether the loop has converged.
 5. A superstep has no more partitions than the first one had, or than a shuffle would have: a step that takes a union of
@@ -21,6 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType
 
@@ -32,6 +35,7 @@ from flinkmagic.capturing.program import Program
 from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.sparks_errors import release_log
 from flinkmagic.deployment.failures import short_reason
+from flinkmagic.deployment.stages.session_queries import query_over_plan
 from flinkmagic.display import GraphView, mime_bundle, to_svg
 from flinkmagic.display.palette import JOB_GLYPHS
 from flinkmagic.errors.base import is_from_signal
@@ -39,6 +43,7 @@ from flinkmagic.errors.iterations import IterationArgumentsError, IterationCance
 from flinkmagic.jvm.java import dataset_class, execution_of
 from flinkmagic.options import BATCH, NO_RETENTION
 from flinkmagic.planning.clones import KeptClones, SessionClones
+from flinkmagic.planning.java_classes import CLASSES
 from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.iterations.loop_checkpoint import LoopCheckpoint
 from flinkmagic.session.iterations.loop_view import last_measures, loop_stream_graph, loop_view, supersteps_table
@@ -224,7 +229,7 @@ class Iteration:
                     continue
             job = self._deployed(graph, number + 1)
             self._rows.append(SuperstepRows(job))
-            made, number = self._rows[-1].frame, number + 1
+            made, number = self._rows[-1].state, number + 1
             measures = self._measured(current, made)
             self.converged = next(iter(measures.values()), False) is True
             self._let_go()
@@ -234,19 +239,22 @@ class Iteration:
             tasks = sum(task.role != "helper" for task in job.tasks())
             seconds = time.monotonic() - started
             self.supersteps.append(Superstep(number, seconds, graph.planning_seconds, tasks, measures))
-        return current
+        return self._rows[-1].frame
 
     def _taken_up(self, number: int, frame: DataFrame) -> tuple[int, DataFrame]:
         """Keep the rows that a former process has recorded: the next superstep deletes their files."""
         self._rows.append(SuperstepRows(self._deployed(self._graph(frame), number)))
         self._number = number
-        return number, self._rows[-1].frame
+        return number, self._rows[-1].state
 
     def _let_go(self) -> None:
         """Apply rule 2, once the rows of another superstep are there."""
-        if len(self._rows) > 1:
+        needed = 2
+        if len(self._rows) > 1 and self._rows[-2].is_local:
+            needed = 1
+        elif len(self._rows) > 1:
             self._rows[-2].cut()
-        while len(self._rows) > 2:
+        while len(self._rows) > needed:
             self._rows.popleft().release()
 
     def _check_cancelled(self) -> None:
@@ -263,7 +271,10 @@ class Iteration:
         if made.dtypes != current.dtypes:
             expected = f"of the columns that it was given ({_columns(current)})"
             raise IterationArgumentsError(_columns(made), expected, returned)
-        return self._bounded(made)
+        try:
+            return self._bounded(made)
+        except (Py4JError, PySparkException) as error:  # Spark may compute rows of the driver while it plans
+            raise SuperstepFailedError(self.name, number, [short_reason(str(error))]) from error
 
     def _bounded(self, made: DataFrame) -> SuperstepGraph:
         """Compile a superstep by rule 5."""
@@ -336,10 +347,13 @@ class Iteration:
         The last two: each `LocalLimit` that Spark derives from a limit has a counter of another name, so the code of
         every superstep would be compiled anew (``BaseLimitExec``, 3.5 to 4.1).
         """
-        spark = df.sparkSession
-        clone = SessionClones(spark, self._options, self._clones).of(None)
-        of_rows = dataset_class(spark._jvm).ofRows
-        return DataFrame(of_rows(clone.session, execution_of(df).analyzed()), spark).tail(2)
+        spark, query = df.sparkSession, execution_of(df).analyzed()
+        clones = SessionClones(spark, self._options, self._clones)
+        clone = clones.of(None)
+        rows = CLASSES.shared_instance(spark.sparkContext._gateway, "DriverRows")
+        plan = rows.broadcast(clones.plan(query, clone).executedPlan())
+        execution = query_over_plan(spark.sparkContext, clone.session, query, plan)
+        return DataFrame(dataset_class(spark._jvm)(execution, df._jdf.encoder()), spark).tail(2)
 
 
 def _takes_number(step: Callable[..., Any]) -> bool:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 STATE = "state"
 """What the result of a superstep is called."""
 
+MOST_ROWS, MOST_BYTES = 1000, 2**16
+"""Of a state that the driver holds for the next superstep: a task gets its part of the rows with its code."""
+
 
 class SuperstepGraph(CompiledGraph):
     """A compiled superstep; its only result is the input of the next one."""
@@ -71,7 +74,16 @@ class SuperstepRows:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.frame: DataFrame = job.result(STATE)
+        local = job.local_result(STATE, MOST_ROWS, MOST_BYTES)
+        self.is_local = local is not None
+        """Whether `state` reads a copy that the driver holds."""
+        self.state: DataFrame = self.frame if local is None else local
+        """What the next superstep reads."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """A DataFrame over them."""
+        return self._job.result(STATE)
 
     def cut(self) -> None:
         """Cut the lineage; missing blocks are computed now.

@@ -18,6 +18,7 @@ from flinkmagic.errors.iterations import IterationArgumentsError, IterationCance
 from flinkmagic.errors.usage import InvalidValueError
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.scheduling.job_status import JobStatus
+from flinkmagic.session.iterations import superstep
 from flinkmagic.session.iterations.loop_view import convergence
 from flinkmagic.session.iterations.superstep import Superstep, release_unused
 
@@ -30,6 +31,12 @@ def doubled(df):
 @pytest.fixture
 def begin(spark):
     return spark.range(0, 30, 1, 3).select("id", F.col("id").alias("v"))
+
+
+@pytest.fixture
+def no_copies(monkeypatch):
+    """Let no state be so small that the driver holds a copy."""
+    monkeypatch.setattr(superstep, "MOST_ROWS", -1)
 
 
 def values(df):
@@ -47,7 +54,10 @@ def cached(spark):
 
 
 @pytest.mark.long
-def test_rows_are_those_of_a_plain_loop(spark, begin):
+@pytest.mark.parametrize("copied", [True, False], ids=["copied", "kept"])
+def test_rows_are_those_of_a_plain_loop(spark, begin, request, copied):
+    if not copied:
+        request.getfixturevalue("no_copies")
     before = cached(spark)
     result = flinkmagic.iterate(begin, doubled, max_iterations=6, name="doubling", parallelism=2)
     assert values(result) == after(6, begin)
@@ -69,7 +79,8 @@ def test_rows_are_those_of_a_plain_loop(spark, begin):
         "doubling", "  1", "  2", "  3", "  4", "  5", "  6",
     ]  # fmt: skip
     assert {step.tasks for step in loop.supersteps[1:]} == {4}, "each superstep runs its own two stages"
-    assert len(cached(spark) - before) == 2, "the last rows, and those from which Spark makes them again"
+    held = cached(spark) - before
+    assert len(held) == (1 if copied else 2), "the last rows, and those from which Spark makes them again"
     used = result.groupBy().sum("v")
     del result
     gc.collect()
@@ -240,7 +251,7 @@ def test_a_step_takes_several_data_and_the_number_of_its_superstep(spark, begin)
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["iterate", "co_iterate"])
-def test_a_step_with_a_union_has_no_more_tasks_each_time(spark, kind):
+def test_a_step_with_a_union_has_no_more_tasks_each_time(spark, kind, no_copies):
     state = spark.range(0, 8, 1, 4).select("id", F.lit(1).cast("long").alias("v"))
     more = spark.range(8, 12, 1, 3).select("id", F.lit(1).cast("long").alias("v"))
     if kind == "iterate":
@@ -255,7 +266,7 @@ def test_a_step_with_a_union_has_no_more_tasks_each_time(spark, kind):
     assert {tuple(row)[:1]: row[1] for row in last.groupBy("id").agg(F.sum("v")).collect()} == expected
 
 
-def test_a_step_that_chooses_its_partitions_has_them(spark, begin):
+def test_a_step_that_chooses_its_partitions_has_them(spark, begin, no_copies):
     last = flinkmagic.iterate(begin, lambda df: df.repartition(13), max_iterations=3)
     assert [step.tasks for step in flinkmagic.iterations()[-1].supersteps][1:] == [26, 26]
     assert last.rdd.getNumPartitions() == 13
@@ -286,6 +297,49 @@ def test_an_alarm_cancels_a_loop_as_an_interrupt_does(begin):
     finally:
         signal.signal(signal.SIGALRM, before)
     assert flinkmagic.iterations()[-1].status is JobStatus.CANCELED
+
+
+def test_few_rows_of_a_state_are_broadcast_without_a_task(spark, begin):
+    def step(data, weights):
+        return data.crossJoin(F.broadcast(weights)).groupBy("w").agg(F.sum("v").alias("v")).selectExpr("w + v AS w")
+
+    def until(before, after):
+        return before.withColumnRenamed("w", "old").crossJoin(after).selectExpr("w = old AS same", "w")
+
+    data, weights = begin.persist(), spark.createDataFrame([(1,)], "w LONG").coalesce(1)
+    data.count()
+    result = flinkmagic.co_iterate(data, weights, step, max_iterations=4, until=until)
+    assert values(result) == [(1 + 4 * 435,)]
+    supersteps = flinkmagic.iterations()[-1].supersteps
+    assert [dict(one.measures) for one in supersteps] == [
+        {"same": False, "w": 1 + number * 435} for number in (1, 2, 3, 4)
+    ]
+    assert [one.tasks - supersteps[0].tasks for one in supersteps] == [0, -1, -1, -1]
+    data.unpersist()
+
+
+def test_few_rows_of_a_state_are_those_of_a_plain_loop(spark, begin):
+    def step(df):
+        return df.select("id", "v", F.transform("list", lambda each: each + 1).alias("list"), "pair", "day", "none")
+
+    kinds = begin.select(
+        "id",
+        (F.col("v") / 7).cast("decimal(20, 9)").alias("v"),
+        F.array("id", F.lit(None).cast("long")).alias("list"),
+        F.struct("v", F.concat(F.lit("v"), "v").alias("text")).alias("pair"),
+        F.date_add(F.lit("2026-01-01").cast("date"), F.col("id").cast("int")).alias("day"),
+        F.lit(None).cast("string").alias("none"),
+    )
+    result = flinkmagic.iterate(kinds, step, max_iterations=3)
+    assert result.collect() == step(step(step(kinds))).collect()
+
+
+def test_a_step_that_spark_cannot_compute_while_it_plans_names_its_superstep(begin):
+    def step(df, superstep):
+        return df if superstep == 1 else df.select("id", F.expr("if(id < 0, v, raise_error('odd'))").alias("v"))
+
+    with pytest.raises(SuperstepFailedError, match=r"Superstep 2 of the loop 'raising' failed\.\n.*odd"):
+        flinkmagic.iterate(begin, step, max_iterations=3, name="raising")
 
 
 @pytest.mark.parametrize(
@@ -357,7 +411,7 @@ def test_without_a_restart_the_error_names_the_superstep(spark, begin, raising):
     assert cached(spark) <= before  # what earlier tests kept may go meanwhile
 
 
-def test_lost_rows_are_computed_again_from_the_superstep_before(begin):
+def test_lost_rows_are_computed_again_from_the_superstep_before(begin, no_copies):
     def step(df):
         loop = flinkmagic.iterations()[-1]
         if len(loop.supersteps) == 3:
