@@ -5,6 +5,7 @@ from __future__ import annotations
 import flinkmagic
 from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse.job_rows import JobRows
+from tests.status_store import StatusStore
 
 
 def test_stored_partitions_are_those_of_the_handles_own_rows(spark):
@@ -32,10 +33,10 @@ def test_rows_of_results_are_told_from_those_that_the_user_keeps(spark):
 def test_few_rows_are_copied_to_the_driver_without_a_job(spark):
     rows = spark.range(0, 30, 1, 3).selectExpr("id", "array(id, NULL) AS list", "concat('v', id) AS text")
     job = flinkmagic.compile({"rows": rows}, "copied", retain="none").run()
-    tracker = spark.sparkContext.statusTracker()
-    before = max(tracker.getJobIdsForGroup(None), default=-1)
+    status = StatusStore(spark)
+    before = status.jobs()
     copy = job.local_result("rows", 30, 2**16)
-    assert max(tracker.getJobIdsForGroup(None), default=-1) == before
+    assert not status.since(before)
     assert copy.collect() == rows.collect()
     assert copy.select(rows["text"]).first() == ("v0",)
     assert job.local_result("rows", 29, 2**16) is None
@@ -44,4 +45,12 @@ def test_few_rows_are_copied_to_the_driver_without_a_job(spark):
     job._deployment._kept.of(vertex.job_vertex.operator_factory).rows.builder.cachedColumnBuffers().unpersist(True)
     assert job.local_result("rows", 30, 2**16) is None
     assert copy.count() == 30
+    job.release()
+
+
+def test_rows_that_are_many_bytes_once_they_are_unpacked_are_not_copied(spark):
+    rows = spark.range(0, 100, 1, 1).selectExpr("repeat('x', 2000) AS text")
+    job = flinkmagic.compile({"rows": rows}, "packed", retain="none").run()
+    assert job.local_result("rows", 100, 2**14) is None
+    assert job.local_result("rows", 100, 2**15).collect() == rows.collect()
     job.release()

@@ -9,6 +9,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext$;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.columnar.CachedBatch;
 import org.apache.spark.sql.execution.LocalTableScanExec;
@@ -37,6 +38,9 @@ import scala.reflect.ClassTag$;
 public class DriverRows {
     private static final ClassTag BATCHES = ClassTag$.MODULE$.apply(CachedBatch.class);
 
+    /** A row has eight bytes for each value, and kept rows may be compressed: so much more they may take as rows. */
+    private static final int UNPACKED = 8;
+
     /**
      * A copy of kept rows under other columns, as rows of the driver; null if they are more, if Spark does not have all
      * of them, or if two columns are the same one. It starts no job.
@@ -63,8 +67,14 @@ public class DriverRows {
             SQLConf$.MODULE$.get());
         ArrayList<InternalRow> copies = new ArrayList<InternalRow>();
         Iterator each = read.iterator(read.partitions()[0], TaskContext$.MODULE$.empty());
+        long bytes = 0;
         while (each.hasNext()) {
-            copies.add(((InternalRow) each.next()).copy());
+            InternalRow row = ((InternalRow) each.next()).copy();
+            bytes += row instanceof UnsafeRow ? ((UnsafeRow) row).getSizeInBytes() : 0;
+            if (bytes > UNPACKED * mostBytes) {
+                return null;
+            }
+            copies.add(row);
         }
         return (LocalRelation) Reflect.make(LocalRelation.class, new Object[] {columns, PlanNodes.vector(copies)});
     }

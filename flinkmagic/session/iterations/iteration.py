@@ -271,10 +271,7 @@ class Iteration:
         if made.dtypes != current.dtypes:
             expected = f"of the columns that it was given ({_columns(current)})"
             raise IterationArgumentsError(_columns(made), expected, returned)
-        try:
-            return self._bounded(made)
-        except (Py4JError, PySparkException) as error:  # Spark may compute rows of the driver while it plans
-            raise SuperstepFailedError(self.name, number, [short_reason(str(error))]) from error
+        return self._bounded(made)
 
     def _bounded(self, made: DataFrame) -> SuperstepGraph:
         """Compile a superstep by rule 5."""
@@ -293,7 +290,10 @@ class Iteration:
         _settle(self._recorder, df)
         program = self._recorder.so_far() if self._recorder is not None else Program(df.sparkSession)
         program.results, program.namespace = {STATE: df}, None
-        return SuperstepGraph(program, self.name, self._options, self._clones)
+        try:
+            return SuperstepGraph(program, self.name, self._options, self._clones)
+        except (Py4JError, PySparkException) as error:  # Spark may compute rows of the driver while it plans
+            raise SuperstepFailedError(self.name, self._number + 1, [short_reason(str(error))]) from error
 
     def _deployed(self, graph: SuperstepGraph, number: int) -> Job:
         self._parallelism = max(vertex.parallelism for vertex in graph.job_graph.vertices.values())
