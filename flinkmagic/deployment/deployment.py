@@ -177,7 +177,10 @@ class Deployment(ABC):
         """Return a DataFrame of the user's session over the rows of a result."""
 
     def local_result(self, name: str, most_rows: int, most_bytes: int) -> DataFrame | None:
-        """Return a DataFrame over a copy of a result's rows that the driver holds; None if there are more of them."""
+        """Return a DataFrame over a copy of a result's rows that the driver holds; None if there are more of them.
+
+        A stream has no results.
+        """
         return None
 
     @property

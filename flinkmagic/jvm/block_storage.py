@@ -1,4 +1,4 @@
-"""Measures how much room there is where Spark keeps blocks, and what rows take of it.
+"""Finds where Spark keeps blocks, and measures how much room there is and what rows take of it.
 
 Seen with Spark 3.5 to 4.3: ``Utils.getConfiguredLocalDirs``, ``SparkContext.getExecutorMemoryStatus`` and
 ``getRDDStorageInfo``.
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from flinkmagic.amounts import size
 from flinkmagic.jvm.contexts import jvm_context, kept_for_context
-from flinkmagic.jvm.java import static_method, texts
+from flinkmagic.jvm.java import of_environment, static_method, texts
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
     from pyspark import SparkContext
 
 
@@ -23,6 +24,12 @@ LEAST_FREE_DISK = 2**30
 
 LEAST_FREE_MEMORY = 0.05
 """The share of Spark's memory for rows that must be free for rows to be kept."""
+
+
+@kept_for_context
+def driver_blocks(sc: SparkContext) -> JavaObject:
+    """Return the driver's ``BlockManager``, which also finds the blocks of executors."""
+    return of_environment(sc, "blockManager")
 
 
 def lack_of_room(sc: SparkContext) -> str:

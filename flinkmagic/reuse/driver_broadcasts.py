@@ -12,7 +12,8 @@ from __future__ import annotations
 from itertools import count, takewhile
 from typing import TYPE_CHECKING
 
-from flinkmagic.jvm.java import java_class, of_environment
+from flinkmagic.jvm.block_storage import driver_blocks
+from flinkmagic.jvm.java import java_class
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -30,7 +31,7 @@ class DriverBroadcast:
 
     def __init__(self, sc: SparkContext, exchange: JavaObject) -> None:
         self._sc = sc
-        self._blocks = of_environment(sc, "blockManager")
+        self._blocks = driver_blocks(sc)
         self._id = int(exchange.executeBroadcast().id())
 
     def compact_bytes(self) -> int:

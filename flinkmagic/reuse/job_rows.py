@@ -22,31 +22,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 
-from flinkmagic.jvm.contexts import jvm_context, kept_for_context
-from flinkmagic.jvm.java import (
-    dataset_class,
-    items,
-    java_class,
-    of_environment,
-    option,
-    scala_object,
-    scala_seq,
-)
+from flinkmagic.jvm.block_storage import driver_blocks
+from flinkmagic.jvm.contexts import jvm_context
+from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
 from flinkmagic.planning.java_classes import CLASSES
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from flinkmagic.planning.stage_handles import StageHandle
 
 _LOG = logging.getLogger(__name__)
-
-
-@kept_for_context
-def _driver_blocks(sc: SparkContext) -> JavaObject:
-    return of_environment(sc, "blockManager")
 
 
 class Kept(NamedTuple):
@@ -175,7 +162,7 @@ class JobRows:
 
         sc = self._spark.sparkContext
         rows = CLASSES.shared_instance(sc._gateway, "DriverRows")
-        builder, blocks = self._kept[handle].rows.builder, _driver_blocks(sc)
+        builder, blocks = self._kept[handle].rows.builder, driver_blocks(sc)
         relation = rows.copy(builder, blocks, handle.columns, most_rows, most_bytes)
         if relation is None:
             return None

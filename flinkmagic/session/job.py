@@ -218,8 +218,8 @@ class Job:
     def local_result(self, name: str, most_rows: int, most_bytes: int) -> DataFrame | None:
         """Return a DataFrame over a copy of a result's rows that the driver holds; None if there are more of them.
 
-        It raises what `result` raises. Spark reads such a DataFrame without a job, and sends its rows to the tasks with
-        their code.
+        Of a job in mode batch it raises what `result` raises. Spark reads such a DataFrame without a job, and sends its
+        rows to the tasks with their code.
         """
         return self._deployment.local_result(name, most_rows, most_bytes)
 

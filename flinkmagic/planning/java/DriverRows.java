@@ -43,7 +43,8 @@ public class DriverRows {
 
     /**
      * A copy of kept rows under other columns, as rows of the driver; null if they are more, if Spark does not have all
-     * of them, or if two columns are the same one. It starts no job.
+     * of them, if two columns are the same one, or if Spark keeps them in a way that does not tell their size. It starts
+     * no job.
      *
      * @param blocks the driver's
      */
@@ -59,22 +60,19 @@ public class DriverRows {
             return null;
         }
         SparkContext sc = rows.sparkContext();
-        Seq output = (Seq) kept.cachedPlan().output();
+        scala.collection.immutable.List output = ((SparkPlan) kept.cachedPlan()).output().toList();
         RDD read = kept.serializer().convertCachedBatchToInternalRow(
-            sc.parallelize(PlanNodes.vector(batches), 1, BATCHES),
-            PlanNodes.vector(new ArrayList(JavaConverters.seqAsJavaList(output))),
-            PlanNodes.vector(new ArrayList(JavaConverters.seqAsJavaList(output))),
-            SQLConf$.MODULE$.get());
+            sc.parallelize(PlanNodes.vector(batches), 1, BATCHES), output, output, SQLConf$.MODULE$.get());
         ArrayList<InternalRow> copies = new ArrayList<InternalRow>();
         Iterator each = read.iterator(read.partitions()[0], TaskContext$.MODULE$.empty());
         long bytes = 0;
         while (each.hasNext()) {
-            InternalRow row = ((InternalRow) each.next()).copy();
-            bytes += row instanceof UnsafeRow ? ((UnsafeRow) row).getSizeInBytes() : 0;
+            Object row = each.next();
+            bytes += row instanceof UnsafeRow ? ((UnsafeRow) row).getSizeInBytes() : Integer.MAX_VALUE;
             if (bytes > UNPACKED * mostBytes) {
                 return null;
             }
-            copies.add(row);
+            copies.add(((InternalRow) row).copy());
         }
         return (LocalRelation) Reflect.make(LocalRelation.class, new Object[] {columns, PlanNodes.vector(copies)});
     }

@@ -53,11 +53,16 @@ def cached(spark):
     return set(spark.sparkContext._jsc.getPersistentRDDs())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("copied", [True, False], ids=["copied", "kept"])
-def test_rows_are_those_of_a_plain_loop(spark, begin, request, copied):
-    if not copied:
+@pytest.fixture(params=["copied", "kept"])
+def copied(request):
+    """Whether the driver holds copies of small states."""
+    if request.param == "kept":
         request.getfixturevalue("no_copies")
+    return request.param == "copied"
+
+
+@pytest.mark.long
+def test_rows_are_those_of_a_plain_loop(spark, begin, copied):
     before = cached(spark)
     result = flinkmagic.iterate(begin, doubled, max_iterations=6, name="doubling", parallelism=2)
     assert values(result) == after(6, begin)
@@ -251,7 +256,7 @@ def test_a_step_takes_several_data_and_the_number_of_its_superstep(spark, begin)
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["iterate", "co_iterate"])
-def test_a_step_with_a_union_has_no_more_tasks_each_time(spark, kind, no_copies):
+def test_a_step_with_a_union_has_no_more_tasks_each_time(spark, kind, copied):
     state = spark.range(0, 8, 1, 4).select("id", F.lit(1).cast("long").alias("v"))
     more = spark.range(8, 12, 1, 3).select("id", F.lit(1).cast("long").alias("v"))
     if kind == "iterate":
@@ -261,14 +266,19 @@ def test_a_step_with_a_union_has_no_more_tasks_each_time(spark, kind, no_copies)
         last = flinkmagic.co_iterate(more, state, lambda data, df: df.union(data), max_iterations=6)
         expected = {(id,): 1 if id < 8 else 6 for id in range(12)}
     tasks = [step.tasks for step in flinkmagic.iterations()[-1].supersteps]
-    assert tasks == [8 if kind == "iterate" else 7] * 6
-    assert last.rdd.getNumPartitions() == tasks[0]
+    assert tasks[0] == (8 if kind == "iterate" else 7)
+    # A copy is read with as many tasks as there are slots, whatever the superstep before had.
+    slots = spark.sparkContext.defaultParallelism
+    assert tasks[1:] == [(2 * slots if kind == "iterate" else slots + 3) if copied else tasks[0]] * 5
+    assert last.rdd.getNumPartitions() == tasks[-1]
     assert {tuple(row)[:1]: row[1] for row in last.groupBy("id").agg(F.sum("v")).collect()} == expected
 
 
-def test_a_step_that_chooses_its_partitions_has_them(spark, begin, no_copies):
+def test_a_step_that_chooses_its_partitions_has_them(spark, begin, copied):
     last = flinkmagic.iterate(begin, lambda df: df.repartition(13), max_iterations=3)
-    assert [step.tasks for step in flinkmagic.iterations()[-1].supersteps][1:] == [26, 26]
+    assert [step.tasks for step in flinkmagic.iterations()[-1].supersteps][1:] == [
+        13 + (spark.sparkContext.defaultParallelism if copied else 13)
+    ] * 2
     assert last.rdd.getNumPartitions() == 13
 
 
