@@ -97,7 +97,7 @@ def look(notebook: Any, name: str, selector: str, lines: str = LINE) -> None:
     notebook.theme(False)
 
 
-def test_a_card_while_its_cell_runs_and_after_and_reopened(lab: Any, open_notebook: Callable[..., Any]) -> None:
+def test_a_card_while_its_cell_runs_and_after(lab: Any, open_notebook: Callable[..., Any]) -> None:
     gate = lab.root / "card-gate"
     lab.write("card.ipynb", PREPARE, NAMES.format(gate=str(gate)), ACTIONS)
     notebook = open_notebook("card.ipynb")
@@ -132,15 +132,28 @@ def test_a_card_while_its_cell_runs_and_after_and_reopened(lab: Any, open_notebo
         page.click(f"{CARD} [data-kind={tab}]")
         page.wait_for_timeout(300)
         notebook.keep_screenshot(f"card-opened-{tab}")
-    saved = notebook.save()
-    outputs = [output.get("data", {}) for output in saved["cells"][2]["outputs"]]
-    (bundle,) = [data for data in outputs if "flinkmagic-place" in "".join(data.get("text/html", ""))]
-    assert "20 times" in "".join(bundle["text/plain"])
-    assert "RUNNING" not in json.dumps(bundle)
+
+
+def test_a_saved_card_is_shown_without_its_kernel(lab: Any, open_notebook: Callable[..., Any]) -> None:
+    lab.write("card-saved.ipynb", PREPARE, NAMES.format(gate=""), ACTIONS.replace("gated", "by_k"))
+    notebook = open_notebook("card-saved.ipynb")
+    notebook.page.set_default_timeout(120_000)
+    notebook.run_all()
+    notebook.page.wait_for_selector(f"{LINE}:has-text('line 7') .fm-action-state[data-state=FINISHED]")
+    saved: dict[str, Any] = {}
+
+    def holds_the_end(written: dict[str, Any]) -> bool:
+        saved.update(written)
+        outputs = [output.get("data", {}) for output in written["cells"][2]["outputs"]]
+        (bundle,) = [data for data in outputs if "flinkmagic-place" in "".join(data.get("text/html", ""))]
+        assert "20 times" in "".join(bundle["text/plain"])
+        return "RUNNING" not in json.dumps(bundle)
+
+    notebook.save_once(holds_the_end)
     notebook.close()
     lab.end_kernels()
     (lab.root / "card-copy.ipynb").write_text(json.dumps(saved))
-    for name in ("card.ipynb", "card-copy.ipynb"):
+    for name in ("card-saved.ipynb", "card-copy.ipynb"):
         again = open_notebook(name)
         again.page.wait_for_selector(".jp-OutputArea-output:has-text('20 times')")
         assert again.page.locator(CARD).count() == 0
