@@ -23,11 +23,14 @@ class SessionSlots:
     def __init__(self, sc: SparkContext) -> None:
         self._sc = sc
         self._cpus_per_task = int(sc._conf.get("spark.task.cpus", "1") or 1)
+        self._is_local = bool(jvm_context(sc).isLocal())
         self._of: dict[str, int] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the slots again: no events arrive while no job runs."""
+        """Read the slots again: no events arrive while no job runs. Those of local mode never change."""
+        if self._is_local and self._of:
+            return
         summaries = items(jvm_context(self._sc).statusStore().executorList(True))
         self._of = {summary.id(): int(summary.maxTasks()) for summary in summaries}
 
