@@ -53,7 +53,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from pyspark import StorageLevel
 
@@ -96,6 +96,10 @@ _MAKES_ROWS_OTHERS = re.compile(r"Exec$(?<!ScanExec)(?<!ColumnarToRowExec)(?<!Wh
 
 _NOT_WORTH: WeakSet[DataFrame] = WeakSet()
 """DataFrames that an action or a job has read, and that were not worth keeping."""
+
+_MOST_LOOKS = 3
+_REFUSED: WeakKeyDictionary[DataFrame, int] = WeakKeyDictionary()
+"""How many actions have looked at a DataFrame of which they could keep nothing by rule 8."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,11 +313,14 @@ class Boundaries:
         return _Scope(name, clone, cuts, sinks, frames, selected, used, order, below, level)
 
     def _chosen(self, scope: _Scope) -> Iterator[Boundary]:
-        waiting = self._candidates(scope)
+        waiting, most_looks = self._candidates(scope), _MOST_LOOKS
         seen = set(waiting)
         while waiting:
             refused = []
             for number in [number for number in scope.order if number in waiting]:
+                if self._was_looked_at(scope, number, most_looks):
+                    refused.append(number)
+                    continue
                 whole = self._whole_frame(scope, number)
                 if whole is None:
                     continue
@@ -325,8 +332,18 @@ class Boundaries:
                 scope.cut.add(number)
                 yield made
             # What a refused one is made of may be kept in its place.
-            waiting = {one for number in refused for one in scope.below[number]} - seen
+            waiting, most_looks = {one for number in refused for one in scope.below[number]} - seen, 1
             seen |= waiting
+
+    def _was_looked_at(self, scope: _Scope, number: int, times: int) -> bool:
+        """Return whether so many actions have looked at a DataFrame in vain (rule 5)."""
+        frame = scope.frames[number]
+        if not scope.for_one or number in scope.split or self._is_kept(frame):
+            return False
+        return any(_REFUSED.get(df, 0) >= times for df in frame.dataframes)
+
+    def _is_kept(self, frame: _Frame) -> bool:
+        return any(one.kept is not None for one in self._read_before(frame))
 
     def _candidates(self, scope: _Scope) -> set[int]:
         found = set(scope.split)
@@ -378,6 +395,8 @@ class Boundaries:
             used_by = self._read_columns(scope, whole.number, relation)
             columns = self._computed_anyway(scope, whole, used_by)
             if not columns:
+                if scope.for_one:
+                    _REFUSED.update((df, _REFUSED.get(df, 0) + 1) for df in frame.dataframes)
                 return None
             is_firsts = set(columns) == set(used_by[0][1])
             plan = self._parts.filled(plan, columns)
@@ -423,8 +442,8 @@ class Boundaries:
         return bool(self._parts.readsNothingOf(own, frame.plan))
 
     def _may_be_left_out(self, scope: _Scope, frame: _Frame) -> bool:
-        is_kept = any(one.kept is not None for one in self._read_before(frame))
-        return scope.for_one and not is_kept and bool(self._parts.mayLeaveOut(scope.sinks[0].logical_plan))
+        may = scope.for_one and not self._is_kept(frame)
+        return may and bool(self._parts.mayLeaveOut(scope.sinks[0].logical_plan))
 
     def _over_cut(self, scope: _Scope, sink: SinkRequest) -> JavaObject:
         """Return a sink as it is planned over the boundaries so far."""
@@ -515,9 +534,7 @@ class Boundaries:
     def _read_again(self, scope: _Scope, *, only_kept: bool) -> list[int]:
         """Return the DataFrames that the next actions may read again, sources first (rule 5), or only those kept."""
         frames, (sink,), (used,) = scope.frames, scope.sinks, scope.used
-        kept = {
-            number for number, frame in frames.items() if any(one.kept is not None for one in self._read_before(frame))
-        }
+        kept = {number for number, frame in frames.items() if self._is_kept(frame)}
         if not only_kept:
             stages: Any = CLASSES.shared_instance(self._sc._gateway, "SingleStages")
             query = sink.logical_plan if sink.write is None else logical_plan(sink.write.df)

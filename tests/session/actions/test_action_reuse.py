@@ -9,6 +9,7 @@ import pytest
 
 from flinkmagic.jvm import block_storage
 from flinkmagic.options import JobOptions
+from flinkmagic.planning.boundaries import Boundaries
 from flinkmagic.planning.clones import SessionClones
 from flinkmagic.planning.plan_reader import NAME_OF_RUN
 from flinkmagic.reuse import retained_results
@@ -366,6 +367,26 @@ def test_what_has_more_rows_than_it_pays_to_keep_is_not_kept(session, files, mon
     monkeypatch.setattr(KeepingBudget, "room", lambda _self, expected: 1000.0)
     session.cell("late.groupBy(F.expr('total % 2')).count().collect()")
     assert [one.graph for one in frames_kept(session)] == ["collect"]
+
+
+def test_what_may_not_be_kept_is_looked_at_by_few_actions(session, files, monkeypatch) -> None:
+    looked = []
+
+    def look(boundaries, scope, number):
+        looked.extend(name for name in names if session.namespace[name] in scope.frames[number].dataframes)
+        return whole_frame(boundaries, scope, number)
+
+    names, whole_frame = ("late", "once", "twice"), Boundaries._whole_frame
+    monkeypatch.setattr(Boundaries, "_whole_frame", look)
+    session.namespace["raises"] = session.plain("F.udf(lambda total: 1 / (total - 450), 'double')")
+    made = "once = late.withColumn('a', raises('total'))\ntwice = once.withColumn('b', raises('total'))"
+    session.cell(f"{made}\ntwice.where('k = 7').agg(F.max('b')).collect()")
+    for k in range(1, 6):  # the filter guards the function, which raises where k is 0
+        session.cell(f"twice.where('k = {k}').agg(F.max('b')).collect()")
+    assert (looked.count("twice"), looked.count("once")) == (3, 1)
+    assert [one.graph for one in frames_kept(session)] == ["collect"]  # what both are made of
+    session.cell("once.where('k = 1').agg(F.max('a')).collect()")
+    assert looked.count("once") == 2
 
 
 @pytest.mark.parametrize(
