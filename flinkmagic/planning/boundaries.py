@@ -21,7 +21,8 @@ consumers are planned on its rows, which are kept (a *boundary*):
 5. A query of one action has no junctions. What earlier actions have read, and this one reads, counts as one: the next
    actions may read it again. Of such DataFrames the uppermost is kept, and each that was kept before. One that was not
    worth keeping is not asked about again. If only some of its columns may be kept (rule 8), they are kept when they
-   are asked for again: the next action may as well ask for others.
+   are asked for again: the next action may as well ask for others. To look at one of which nothing may be kept takes
+   several plans. So `_MOST_LOOKS` actions that read it do so, and one where only what is made of it is refused.
 6. What the program splits (`split`, `side_output`, ``randomSplit``) is one as soon as two of its selections are used,
    be it by one sink, whatever it holds: it may be nondeterministic, and each row belongs to what it was selected for.
 7. Sinks share nothing if the session's configuration differs on their lines: it may affect results.
@@ -98,6 +99,8 @@ _NOT_WORTH: WeakSet[DataFrame] = WeakSet()
 """DataFrames that an action or a job has read, and that were not worth keeping."""
 
 _MOST_LOOKS = 3
+"""More than one: an action may have a guard of its own, and the next one may ask for other columns."""
+
 _REFUSED: WeakKeyDictionary[DataFrame, int] = WeakKeyDictionary()
 """How many actions have looked at a DataFrame of which they could keep nothing by rule 8."""
 
@@ -442,8 +445,9 @@ class Boundaries:
         return bool(self._parts.readsNothingOf(own, frame.plan))
 
     def _may_be_left_out(self, scope: _Scope, frame: _Frame) -> bool:
-        may = scope.for_one and not self._is_kept(frame)
-        return may and bool(self._parts.mayLeaveOut(scope.sinks[0].logical_plan))
+        if not scope.for_one or self._is_kept(frame):
+            return False
+        return bool(self._parts.mayLeaveOut(scope.sinks[0].logical_plan))
 
     def _over_cut(self, scope: _Scope, sink: SinkRequest) -> JavaObject:
         """Return a sink as it is planned over the boundaries so far."""
