@@ -153,11 +153,11 @@ def test_an_equal_query_is_not_served_from_a_kept_result(spark, deploy, tmp_path
 def test_released_results_are_gone(spark, deploy):
     deployment = deploy({"rows": spark.range(5)})
     assert deployment.wait(60) is JobStatus.FINISHED
-    deployment.result("rows")
+    rows = deployment.result("rows")
     cache = spark._jsparkSession.sharedState().cacheManager()
-    assert not cache.isEmpty()
+    assert cache.lookupCachedData(rows._jdf).isDefined()
     deployment.release()
-    assert cache.isEmpty()
+    assert cache.lookupCachedData(rows._jdf).isEmpty()
     with pytest.raises(ResultReleasedError):
         deployment.result("rows")
 
