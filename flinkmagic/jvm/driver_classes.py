@@ -158,6 +158,8 @@ class DriverClasses:
 
         Parameters
         ----------
+        *arguments
+            Of its constructor, three at most.
         filled : mapping of str to str, optional
             Text for places in its source that only the running version of Spark can determine.
 
@@ -169,8 +171,10 @@ class DriverClasses:
         assert gateway is not None  # a classic session has one
         with self._lock:
             compiled = self._compile(gateway, name, filled or {})
-        given = java_array(gateway.jvm, *arguments) if arguments else compiled.nothing
-        return compiled.constructors[name].newInstance(given)
+        constructor = compiled.constructors[name]
+        if not arguments:
+            return constructor.newInstance(compiled.nothing)
+        return self.shared_instance(gateway, SHARED).made(constructor, *arguments)
 
     def shared_instance(self, gateway: JavaGateway | None, name: str) -> JavaObject:
         """Return the one object of a class of which a JVM needs no more than one."""

@@ -61,7 +61,7 @@ class PartitionCounts:
             return True
         if is_adaptive_cache(node) and node.number not in self.filled_before:
             return True
-        return self._looks_for_matches(node) == "semi"
+        return _looks_for_matches(node) == "semi"
 
     def _derive(self, node: PlanNode) -> PartitionCount:
         if node.kind == SHUFFLE_EXCHANGE:
@@ -97,25 +97,25 @@ class PartitionCounts:
             return together if together > 0 and len(set(streams)) == 1 else sum(streams)
         if node.kind == "CartesianProductExec":
             return streams[0] * streams[1]
-        matches = self._looks_for_matches(node)
+        matches = _looks_for_matches(node)
         if matches == "semi":
             return self._forest.sc.defaultParallelism
         return streams[0] + 1 if matches == "outer" else streams[0]
 
-    def _looks_for_matches(self, node: PlanNode) -> str:
-        """Return whether a nested loop join must find out which rows of the broadcast side have a match: empty if not.
 
-        For an ``outer`` join Spark adds one partition with those that have none, behind a shuffle inside the operator.
-        For a ``semi`` join (or anti, or existence) it runs a job, and makes its rows again on the driver.
-        """
-        if node.kind != "BroadcastNestedLoopJoinExec":
-            return ""
-        build_is_left = is_broadcast(node.children[0])
-        join_type = str(self._forest.jvm_node(node).joinType().toString())
-        if join_type.startswith(("LeftSemi", "LeftAnti", "ExistenceJoin")):
-            return "semi" if build_is_left else ""
-        outer = {"LeftOuter": build_is_left, "RightOuter": not build_is_left, "FullOuter": True}
-        return "outer" if outer.get(join_type, False) else ""
+def _looks_for_matches(node: PlanNode) -> str:
+    """Return whether a nested loop join must find out which rows of the broadcast side have a match: empty if not.
+
+    For an ``outer`` join Spark adds one partition with those that have none, behind a shuffle inside the operator.
+    For a ``semi`` join (or anti, or existence) it runs a job, and makes its rows again on the driver.
+    """
+    if not node.join_type:
+        return ""
+    build_is_left = is_broadcast(node.children[0])
+    if node.join_type.startswith(("LeftSemi", "LeftAnti", "ExistenceJoin")):
+        return "semi" if build_is_left else ""
+    outer = {"LeftOuter": build_is_left, "RightOuter": not build_is_left, "FullOuter": True}
+    return "outer" if outer.get(node.join_type, False) else ""
 
 
 def _read_by(node: PlanNode) -> tuple[PlanNode, ...]:

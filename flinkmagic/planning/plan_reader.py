@@ -72,6 +72,12 @@ class PlanNode:
     """Of a scan of the rows of a DataFrame that was split: which of them it reads."""
     cache: str = ""
     """Of a scan of rows that the session keeps, cached or checkpointed: the same for all scans of them."""
+    table: str = ""
+    """Of a scan of cached rows: the table that was cached, or what we called them; empty if they have no such name."""
+    columns: tuple[str, ...] = ()
+    """Of a scan of cached or checkpointed rows: the names of all their columns."""
+    join_type: str = ""
+    """Of a nested loop join over a broadcast: Spark's ``JoinType``."""
 
     @property
     def is_exchange(self) -> bool:
@@ -142,6 +148,9 @@ class PlanForest:
             same=record.get("same", number),
             selected=None if record.get("selected") is None else Selected.from_text(record["selected"]),
             cache=record.get("cache", ""),
+            table=NAME_OF_RUN.sub("", record.get("table") or ""),
+            columns=tuple(record.get("columns", ())),
+            join_type=record.get("joinType", ""),
         )
         self.nodes[number] = made
         return made

@@ -24,6 +24,7 @@ from flinkmagic.planning.plan_reader import (
     SHUFFLE_EXCHANGE,
     PlanForest,
     PlanNode,
+    name_of_run,
 )
 from flinkmagic.planning.requests import INTO_RELATION
 from flinkmagic.planning.stage_handles import (
@@ -240,6 +241,7 @@ class StageHandleFactory:
     ) -> ResultStageHandle:
         """Return the handle of rows that stay in the session."""
         self._note_planned(plan, query_execution.optimizedPlan())
+        columns = query_execution.analyzed().output()
         return ResultStageHandle(
             name=request.name,
             tasks=tasks,
@@ -249,7 +251,10 @@ class StageHandleFactory:
             query_execution=query_execution,
             made=Renewable(lambda: self._rebuilder.query(plan)),
             schema_json=request.schema_json,
-            columns=query_execution.analyzed().output(),
+            relation=lambda level: self._rebuilder.keptApart(
+                plan, query_execution, columns, level, name_of_run("result")
+            ),
+            columns=columns,
             observed=self._observed(request, plan),
         )
 
@@ -378,11 +383,11 @@ class StageHandleFactory:
         sources = [node for node in stage.nodes if not node.children and node.kind not in _EXCHANGES]
 
         def ids() -> str:
-            nodes = [self._forest.jvm_node(node) for node in sources]
-            if CACHED_SCAN not in kinds and not any(map(self._scans.isSliced, nodes)):
+            reads = (self._forest.jvm_node(node) for node in sources)
+            if CACHED_SCAN not in kinds and not any(map(self._scans.isSliced, reads)):
                 return ""
-            metrics = [self._rebuilder.rebuild(node).metrics().get("numOutputRows") for node in nodes]
-            return ",".join(str(metric.get().id()) for metric in metrics if metric.isDefined())
+            numbers = ",".join(str(node.number) for node in sources)
+            return str(self._stage_metrics.rowCounts(self._forest.reader, self._rebuilder, numbers))
 
         return Renewable(ids)
 

@@ -135,7 +135,7 @@ class StoredRows(NamedTuple):
     builder: JavaObject
     """The ``CachedRDDBuilder``: a pass over its ``cachedColumnBuffers()`` computes and stores the rows."""
     plan: JavaObject
-    """The logical plan that reads them: for a result the `LogicalRDD` under which Spark's cache knows them."""
+    """The logical plan that reads them: the `LogicalRDD` under which Spark's cache knows them, or a relation."""
     drop: Callable[[], object]
     """Drops the rows; code that still reads them computes them again."""
 
@@ -288,7 +288,8 @@ class StageHandle:
         Parameters
         ----------
         level : py4j.java_gateway.JavaObject or None
-            The storage level that is asked for; None is Spark's default.
+            The storage level, without which the rows of a result are kept by Spark's cache; else that does not know of
+            them. A boundary's relation has one already.
         """
         raise InvariantViolatedError(f"only rows are kept of kinds that store them, and not those of {self.name!r}")
 
@@ -439,6 +440,8 @@ class ResultStageHandle(QueryStageHandle):
 
     schema_json: str = ""
     """The user's schema, as ``StructType.fromJson`` reads it."""
+    relation: Callable[[JavaObject], JavaObject] = field(repr=False)
+    """Makes an ``InMemoryRelation`` of its rows for a storage level."""
 
     def run(self, host: StageHost, ready: Callable[[], None]) -> None:
         """Compute and keep the rows, as a query of the user's session."""
@@ -451,14 +454,22 @@ class ResultStageHandle(QueryStageHandle):
         host.run_users_query(self, query, "collect", batches, None)
 
     def keep(self, level: JavaObject | None) -> StoredRows:
+        if level is not None:
+            relation = self.relation(level)
+            builder = relation.cacheBuilder()
+            return StoredRows(builder, relation, partial(builder.clearCache, False))
         session = self.session
         schema = session.parseDataType(self.schema_json)
         dataset = session.internalCreateDataFrame(self.make().execute(), schema, False)
-        dataset.persist(*(() if level is None else (level,)))
+        dataset.persist()
         cache = session.sharedState().cacheManager()
         builder = cache.lookupCachedData(dataset).get().cachedRepresentation().cacheBuilder()
         builder.cachedColumnBuffers().setName(name_of_run("result"))
         return StoredRows(builder, dataset.queryExecution().logical(), dataset.unpersist)
+
+    def let_go(self) -> None:
+        super().let_go()
+        self.relation = lambda _level: _gone()
 
 
 @dataclass(eq=False, kw_only=True)

@@ -24,7 +24,7 @@ from flinkmagic.graph.exchange_mode import ChainingStrategy
 from flinkmagic.graph.transformations import CacheTransformation, SourceTransformation
 from flinkmagic.jvm.java import dataset_class, execution_of, java_class, simple_name
 from flinkmagic.planning.partitions import is_adaptive_cache
-from flinkmagic.planning.plan_reader import ADAPTIVE, CACHED_SCAN, NAME_OF_RUN
+from flinkmagic.planning.plan_reader import ADAPTIVE
 from flinkmagic.planning.translation import KeptStage
 
 if TYPE_CHECKING:
@@ -131,19 +131,10 @@ class UserCaches:
         if self._names is None:
             found = list(self._names_of_caches())
             self._names = dict(reversed(found))  # the first name, where projections of the same rows have others
-        known = self._names.get(_dataset_id(scan))
-        if known is None and scan.kind == CACHED_SCAN:
-            table = self._forest.jvm_node(scan).relation().cacheBuilder().tableName()
-            known = NAME_OF_RUN.sub("", str(table.get())) if table.isDefined() else None
         facts = self._labels.of(scan).metadata
-        return known or facts.get("variable") or facts.get("call") or self._columns(scan)
-
-    def _columns(self, scan: PlanNode) -> str:
-        """Return a name for rows without one: their first columns."""
-        node = self._forest.jvm_node(scan)
-        names = list((node.relation() if scan.kind == CACHED_SCAN else node).schema().fieldNames())
-        more = ["…"] if len(names) > _FEW else []
-        return f"rows ({', '.join([*names[:_FEW], *more])})"
+        known = self._names.get(_dataset_id(scan)) or scan.table or facts.get("variable") or facts.get("call")
+        more = ["…"] if len(scan.columns) > _FEW else []
+        return known or f"rows ({', '.join([*scan.columns[:_FEW], *more])})"
 
     def _names_of_caches(self) -> Iterator[tuple[str, str]]:
         manager = self._spark._jsparkSession.sharedState().cacheManager()
@@ -169,6 +160,8 @@ def _rows_of(df: DataFrame, manager: JavaObject) -> JavaObject | None:
     plan = execution_of(df).analyzed()
     while simple_name(plan) == "Project":
         plan = plan.child()
+    if simple_name(plan) == "InMemoryRelation":
+        return plan
     if simple_name(plan) != "LogicalRDD":
         return None
     rows = dataset_class(df.sparkSession._jvm).ofRows(df.sparkSession._jsparkSession, plan)

@@ -5,8 +5,9 @@ Their stage runs once and its rows are kept as Spark keeps a persisted DataFrame
 - ``persist()`` plans with the configuration of the session that calls it; so what is kept are the rows of the job's own
   plan, which is planned already;
 - Spark's cache is shared by all sessions of a context and searched by plan. A result is kept as a `LogicalRDD`, which
-  equals only itself; a boundary's rows are those of a relation that Spark's cache does not know at all. So a query that
-  the user defines later is never served from here, however equal it is to what was computed.
+  equals only itself; the rows of a boundary, and of a superstep's result, are those of a relation that Spark's cache
+  does not know at all. So a query that the user defines later is never served from here, however equal it is to what
+  was computed.
 
 `Dataset` lives in ``sql.classic`` from 4.0 on. Seen on 3.5.9 and 4.3.0.
 """
@@ -101,7 +102,7 @@ class JobRows:
     spark : SparkSession
         The user's session: the DataFrames that are handed out belong to it.
     level : str
-        Where the rows of results are kept, by PySpark's names; empty is Spark's default.
+        Where the rows of results are kept that Spark's cache is not to know, by PySpark's names; empty if it is.
     """
 
     def __init__(self, spark: SparkSession, level: str = "") -> None:

@@ -108,6 +108,19 @@ public class Reflect {
         }
     }
 
+    /** An object of one of our own classes: an array of arguments would take Python three calls. */
+    public static Object made(Constructor constructor, Object first) throws Exception {
+        return constructor.newInstance(new Object[] {first});
+    }
+
+    public static Object made(Constructor constructor, Object first, Object second) throws Exception {
+        return constructor.newInstance(new Object[] {first, second});
+    }
+
+    public static Object made(Constructor constructor, Object first, Object second, Object third) throws Exception {
+        return constructor.newInstance(new Object[] {first, second, third});
+    }
+
     /**
      * An object of a class with one constructor, whose parameters are more in some versions. There each gets the first
      * argument of its type that none before it has got; where there is none, it gets false, `None` or null.

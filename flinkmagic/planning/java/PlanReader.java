@@ -26,6 +26,8 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.sql.execution.joins.BroadcastNestedLoopJoinExec;
+import scala.Option;
 import scala.collection.JavaConverters;
 
 /**
@@ -120,9 +122,16 @@ public class PlanReader {
             InMemoryTableScanExec scan = (InMemoryTableScanExec) plan;
             record.put("selected", SelectedRows.of(scan));
             record.put("cache", Integer.toHexString(System.identityHashCode(scan.relation().cacheBuilder())));
+            Option table = scan.relation().cacheBuilder().tableName();
+            record.put("table", table.isDefined() ? table.get() : null);
+            record.put("columns", scan.relation().schema().fieldNames());
         }
         if (plan instanceof RDDScanExec && ((RDDScanExec) plan).rdd().isCheckpointed()) {
             record.put("cache", "rdd" + ((RDDScanExec) plan).rdd().id());
+            record.put("columns", plan.schema().fieldNames());
+        }
+        if (plan instanceof BroadcastNestedLoopJoinExec) {
+            record.put("joinType", ((BroadcastNestedLoopJoinExec) plan).joinType().toString());
         }
         if (plan instanceof ShuffleExchangeLike) {
             record.put("partitioning", plan.outputPartitioning().getClass().getSimpleName());

@@ -5,12 +5,14 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Set;
 
+import flinkmagic.jvm.Reflect;
 import org.apache.spark.Dependency;
 import org.apache.spark.MapOutputStatistics;
 import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
@@ -18,6 +20,8 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.execution.BaseSubqueryExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.ReusedSubqueryExec;
 import org.apache.spark.sql.execution.ShufflePartitionSpec;
@@ -31,9 +35,12 @@ import org.apache.spark.sql.execution.exchange.Exchange;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.storage.StorageLevel;
 import scala.Function1;
 import scala.Option;
 import scala.collection.JavaConverters;
+import scala.collection.Seq;
+import scala.collection.immutable.Nil$;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
@@ -234,6 +241,35 @@ public class PlanRebuilder {
             mergeReads(plan);
         }
         return input(plan);
+    }
+
+    /**
+     * A relation for the rows of a query, which Spark's cache does not know, under columns like those of its DataFrame.
+     * As a cache of an RDD's rows it knows nothing of their partitions and order: both may change when the query runs.
+     */
+    public synchronized InMemoryRelation keptApart(
+            SparkPlan plan, QueryExecution query, Seq columns, StorageLevel level, String name) throws Exception {
+        SparkPlan computed = query(plan);
+        ArrayList<Attribute> output = new ArrayList<Attribute>();
+        for (Object column : JavaConverters.seqAsJavaList(columns)) {
+            output.add(((Attribute) column).newInstance());
+        }
+        Option before = enter(computed);
+        try {
+            RDD rows = computed.execute();
+            Object partitioning = new UnknownPartitioning(rows.getNumPartitions());
+            SparkPlan scan = (SparkPlan) Reflect.make(RDDScanExec.class, new Object[] {
+                PlanNodes.vector(output), rows, "ExistingRDD", partitioning, Nil$.MODULE$});
+            LogicalPlan logical = (LogicalPlan) Reflect.make(LogicalRDD.class, new Object[] {
+                PlanNodes.vector(output), rows, partitioning, Nil$.MODULE$, plan.session()});
+            InMemoryRelation planned = InMemoryRelation$.MODULE$.apply(level, query, Option.empty());
+            InMemoryRelation kept = InMemoryRelation$.MODULE$.apply(
+                planned.cacheBuilder().serializer(), level, scan, Option.empty(), logical);
+            kept.cacheBuilder().cachedColumnBuffers().setName(name);
+            return kept;
+        } finally {
+            leave(before);
+        }
     }
 
     /** The same for an operator that makes a shuffle of its own: `computed` is what that job rebuilt from it. */

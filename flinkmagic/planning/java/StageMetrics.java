@@ -23,6 +23,7 @@ import org.apache.spark.status.api.v1.StageStatus;
 import org.apache.spark.status.api.v1.TaskStatus;
 import org.apache.spark.storage.RDDInfo;
 import org.apache.spark.util.AccumulatorV2;
+import scala.Option;
 import scala.Tuple2;
 import scala.collection.JavaConverters;
 
@@ -55,6 +56,18 @@ public class StageMetrics {
         }
         answer.put("words", words);
         return Reflect.deflated(answer);
+    }
+
+    /** The ids of the metrics by which the operators that run for others count their rows, separated by commas. */
+    public String rowCounts(PlanReader reader, PlanRebuilder rebuilder, String numbers) throws Exception {
+        ArrayList<String> ids = new ArrayList<String>();
+        for (String number : numbers.split(",")) {
+            Option rows = rebuilder.rebuild(reader.node(Integer.parseInt(number))).metrics().get("numOutputRows");
+            if (rows.isDefined()) {
+                ids.add(String.valueOf(((SQLMetric) rows.get()).id()));
+            }
+        }
+        return String.join(",", ids);
     }
 
     /** A cached plan runs as it was read. */

@@ -56,9 +56,9 @@ class SuperstepGraph(CompiledGraph):
 
 def _result_level(sc: SparkContext, options: JobOptions) -> str:
     """Choose a level with a second copy if executors may be lost: the superstep before the last has no lineage."""
-    if options.storage_level != DEFAULT_STORAGE_LEVEL:
+    if options.storage_level != DEFAULT_STORAGE_LEVEL or jvm_context(sc).isLocal():
         return options.storage_level
-    return "" if jvm_context(sc).isLocal() else "MEMORY_AND_DISK_2"
+    return "MEMORY_AND_DISK_2"
 
 
 _held: list[tuple[JavaObject, list[SuperstepRows]]] = []
