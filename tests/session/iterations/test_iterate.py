@@ -431,6 +431,44 @@ def test_lost_rows_are_computed_again_from_the_superstep_before(begin, no_copies
     assert values(flinkmagic.iterate(begin, step, max_iterations=5)) == after(5, begin)
 
 
+def test_a_step_that_clears_sparks_cache_drops_no_superstep(spark, begin, no_copies):
+    computed = spark.sparkContext.accumulator(0)
+
+    @F.udf("long")
+    def noted(value):
+        computed.add(1)
+        return value
+
+    def step(df):
+        spark.catalog.clearCache()
+        made = doubled(df)
+        return made.select("id", noted("v").alias("v"))
+
+    result = flinkmagic.iterate(begin, step, max_iterations=4)
+    assert values(result) == after(4, begin)
+    assert computed.value == 4 * 3, "each superstep has computed its three rows once"
+    spark.catalog.clearCache()
+    assert values(result) == after(4, begin)
+    assert computed.value == 4 * 3
+
+
+def test_a_state_has_the_schema_that_the_step_gives_it(begin, copied):
+    def step(df):
+        return doubled(df).select("id", F.col("v").alias("v", metadata={"unit": "s"}), F.lit(1).alias("sure"))
+
+    def noting(df):
+        seen.append(df.schema)
+        return step(df)
+
+    seen, first = [], begin.withColumn("sure", F.lit(1))
+    result = flinkmagic.iterate(first, noting, max_iterations=3)
+    made = step(first).schema
+    assert [field.nullable for field in made] == [True, True, False]
+    assert made["v"].metadata == {"unit": "s"}
+    assert seen == [first.schema, made, made]
+    assert result.schema == made
+
+
 def test_cancel_between_and_within_supersteps(spark, begin):
     before = cached(spark)
 
