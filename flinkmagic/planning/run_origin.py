@@ -54,7 +54,7 @@ class RunOrigin:
     """Whether an action collects the rows of results as they come, and nothing keeps them: a limit on top then reads
     only as many partitions as it needs, without a shuffle."""
     result_level: str = ""
-    """Where the rows of results are kept that Spark's cache is not to know, by PySpark's names; empty if it is to."""
+    """The storage level of results that Spark's cache is not to know, by PySpark's name; empty lets it keep them."""
     query: LineQuery = NO_QUERY
     """Of a session's line."""
     clones: KeptClones | None = field(default=None, repr=False)

@@ -387,7 +387,7 @@ class StageHandleFactory:
             if CACHED_SCAN not in kinds and not any(map(self._scans.isSliced, reads)):
                 return ""
             numbers = ",".join(str(node.number) for node in sources)
-            return str(self._stage_metrics.rowCounts(self._forest.reader, self._rebuilder, numbers))
+            return str(self._stage_metrics.rowMetrics(self._forest.reader, self._rebuilder, numbers))
 
         return Renewable(ids)
 

@@ -288,8 +288,7 @@ class StageHandle:
         Parameters
         ----------
         level : py4j.java_gateway.JavaObject or None
-            The storage level, without which the rows of a result are kept by Spark's cache; else that does not know of
-            them. A boundary's relation has one already.
+            Of a result that Spark's cache is not to know; None lets that cache keep it. A boundary's relation has one.
         """
         raise InvariantViolatedError(f"only rows are kept of kinds that store them, and not those of {self.name!r}")
 

@@ -102,7 +102,7 @@ class JobRows:
     spark : SparkSession
         The user's session: the DataFrames that are handed out belong to it.
     level : str
-        Where the rows of results are kept that Spark's cache is not to know, by PySpark's names; empty if it is to.
+        The storage level of results that Spark's cache is not to know, by PySpark's name; empty lets it keep them.
     """
 
     def __init__(self, spark: SparkSession, level: str = "") -> None:

@@ -250,18 +250,20 @@ public class PlanRebuilder {
     public synchronized InMemoryRelation keptApart(
             SparkPlan plan, QueryExecution query, Seq columns, StorageLevel level, String name) throws Exception {
         SparkPlan computed = query(plan);
-        ArrayList<Attribute> output = new ArrayList<Attribute>();
+        ArrayList<Attribute> copies = new ArrayList<Attribute>();
         for (Object column : JavaConverters.seqAsJavaList(columns)) {
-            output.add(((Attribute) column).newInstance());
+            copies.add(((Attribute) column).newInstance());
         }
+        Seq output = PlanNodes.vector(copies);
         Option before = enter(computed);
         try {
             RDD rows = computed.execute();
             Object partitioning = new UnknownPartitioning(rows.getNumPartitions());
             SparkPlan scan = (SparkPlan) Reflect.make(RDDScanExec.class, new Object[] {
-                PlanNodes.vector(output), rows, "ExistingRDD", partitioning, Nil$.MODULE$});
+                output, rows, "ExistingRDD", partitioning, Nil$.MODULE$});
+            // The relation holds its logical plan. The query's reads the rows before these, which hold theirs, and so on.
             LogicalPlan logical = (LogicalPlan) Reflect.make(LogicalRDD.class, new Object[] {
-                PlanNodes.vector(output), rows, partitioning, Nil$.MODULE$, plan.session()});
+                output, rows, partitioning, Nil$.MODULE$, plan.session()});
             InMemoryRelation planned = InMemoryRelation$.MODULE$.apply(level, query, Option.empty());
             InMemoryRelation kept = InMemoryRelation$.MODULE$.apply(
                 planned.cacheBuilder().serializer(), level, scan, Option.empty(), logical);

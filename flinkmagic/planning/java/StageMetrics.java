@@ -59,7 +59,7 @@ public class StageMetrics {
     }
 
     /** The ids of the metrics by which the operators that run for others count their rows, separated by commas. */
-    public String rowCounts(PlanReader reader, PlanRebuilder rebuilder, String numbers) throws Exception {
+    public String rowMetrics(PlanReader reader, PlanRebuilder rebuilder, String numbers) throws Exception {
         ArrayList<String> ids = new ArrayList<String>();
         for (String number : numbers.split(",")) {
             Option rows = rebuilder.rebuild(reader.node(Integer.parseInt(number))).metrics().get("numOutputRows");
