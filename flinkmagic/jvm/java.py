@@ -134,6 +134,16 @@ def dataset_class(jvm: Any) -> Any:
     return classic if isinstance(classic, JavaClass) else java_class(jvm, "org.apache.spark.sql.Dataset")
 
 
+def dataset_of(jvm: Any, session: Any, plan: Any) -> Any:
+    """Return a Dataset of a classic Java session over a logical plan."""
+    return _of_rows(jvm)(session, plan)
+
+
+@functools.lru_cache(maxsize=4)
+def _of_rows(jvm: Any) -> Any:
+    return dataset_class(jvm).ofRows
+
+
 def java_array(jvm: Any, *values: Any) -> Any:
     """Return a Java array of objects; none of them is null."""
     return static_method(jvm, "java.util.List", "of")(*values).toArray()

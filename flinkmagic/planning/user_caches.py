@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 
 from flinkmagic.graph.exchange_mode import ChainingStrategy
 from flinkmagic.graph.transformations import CacheTransformation, SourceTransformation
-from flinkmagic.jvm.java import dataset_class, execution_of, java_class, simple_name
+from flinkmagic.jvm.java import dataset_of, execution_of, java_class, simple_name
 from flinkmagic.planning.partitions import is_adaptive_cache
 from flinkmagic.planning.plan_reader import ADAPTIVE
 from flinkmagic.planning.translation import KeptStage
@@ -164,7 +164,7 @@ def _rows_of(df: DataFrame, manager: JavaObject) -> JavaObject | None:
         return plan
     if simple_name(plan) != "LogicalRDD":
         return None
-    rows = dataset_class(df.sparkSession._jvm).ofRows(df.sparkSession._jsparkSession, plan)
+    rows = dataset_of(df.sparkSession._jvm, df.sparkSession._jsparkSession, plan)
     cached = manager.lookupCachedData(rows)
     return cached.get().cachedRepresentation() if cached.isDefined() else plan
 

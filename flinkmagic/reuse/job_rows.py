@@ -25,7 +25,7 @@ from pyspark import StorageLevel
 
 from flinkmagic.jvm.block_storage import driver_blocks
 from flinkmagic.jvm.contexts import jvm_context
-from flinkmagic.jvm.java import dataset_class, items, java_class, option, scala_object, scala_seq
+from flinkmagic.jvm.java import dataset_of, items, java_class, option, scala_object, scala_seq
 from flinkmagic.planning.java_classes import CLASSES
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class JobRows:
         known, frame = self._frames.get(handle, (None, None))
         if known is not kept or frame is None:
             plan = kept.plan if handle.columns is None else self._under_columns(kept.plan, handle.columns)
-            frame = DataFrame(dataset_class(self._jvm).ofRows(self._spark._jsparkSession, plan), self._spark)
+            frame = DataFrame(dataset_of(self._jvm, self._spark._jsparkSession, plan), self._spark)
             frame.is_cached = True
             self._frames[handle] = kept, frame
         return frame
@@ -167,7 +167,7 @@ class JobRows:
         relation = rows.copy(builder, blocks, handle.columns, most_rows, most_bytes)
         if relation is None:
             return None
-        return DataFrame(dataset_class(self._jvm).ofRows(self._spark._jsparkSession, relation), self._spark)
+        return DataFrame(dataset_of(self._jvm, self._spark._jsparkSession, relation), self._spark)
 
     def _under_columns(self, plan: JavaObject, columns_before: JavaObject) -> JavaObject:
         """Return the rows of a plan under the columns of another, unless two of those are the same column."""

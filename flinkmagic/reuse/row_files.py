@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from flinkmagic.jvm.contexts import kept_for_context
-from flinkmagic.jvm.java import dataset_class, java_class, option, scala_object, scala_seq
+from flinkmagic.jvm.java import dataset_of, java_class, option, scala_object, scala_seq
 from flinkmagic.reuse.java_classes import CLASSES
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class RowFiles:
 
     def rows(self, plan: JavaObject) -> JavaObject:
         """Return the ``RDD`` of the rows that a logical plan reads from what is kept; start nothing."""
-        return dataset_class(self._sc._jvm).ofRows(self._session, plan).queryExecution().toRdd()
+        return dataset_of(self._sc._jvm, self._session, plan).queryExecution().toRdd()
 
     def some(self, rows: JavaObject, first: int, number: int) -> JavaObject:
         """Return some neighbouring partitions of rows."""
@@ -173,7 +173,7 @@ class RowFiles:
         relations = scala_object(jvm, "org.apache.spark.sql.execution.columnar.InMemoryRelation")
         relation = relations.apply(level, frame.queryExecution(), option(jvm, None))
         try:
-            dataset_class(jvm).ofRows(self._session, relation).where("c0 IS NOT NULL").count()
+            dataset_of(jvm, self._session, relation).where("c0 IS NOT NULL").count()
         finally:
             relation.cacheBuilder().clearCache(False)
 

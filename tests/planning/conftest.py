@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flinkmagic.graph.job_graph import JobGraph, JobVertex
 from flinkmagic.graph.job_graph_generator import create_job_graph
-from flinkmagic.jvm.java import dataset_class
+from flinkmagic.jvm.java import dataset_of
 from flinkmagic.planning import PlannedJob
 from flinkmagic.planning.stage_handles import (
     BoundaryStageHandle,
@@ -131,7 +131,7 @@ def plain(spark: SparkSession, status: WatchedStore) -> Callable[..., tuple[list
         try:
             for key, value in settings.items():
                 spark.conf.set(key, value)
-            fresh = dataset_class(spark._jvm).ofRows(spark._jsparkSession, df._jdf.queryExecution().analyzed())
+            fresh = dataset_of(spark._jvm, spark._jsparkSession, df._jdf.queryExecution().analyzed())
             rdd = fresh.queryExecution().toRdd
             with status.watch() as ran:
                 whole = spark._jsparkSession.internalCreateDataFrame(rdd(), fresh.schema(), False)

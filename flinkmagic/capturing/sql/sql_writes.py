@@ -25,7 +25,7 @@ from flinkmagic.capturing.writes.pending import Effects
 from flinkmagic.capturing.writes.tables import table_target
 from flinkmagic.capturing.writes.targets import Target
 from flinkmagic.capturing.writes.writer_calls import WriterCall, is_transactional
-from flinkmagic.jvm.java import dataset_class, items, java_class, option, simple_name
+from flinkmagic.jvm.java import dataset_of, items, java_class, option, simple_name
 
 if TYPE_CHECKING:
     from flinkmagic.capturing.recorder import Recorder
@@ -172,7 +172,7 @@ class Statement:
 
     def _facts(self, command: Any) -> tuple[DataFrame, Any, WriteFacts | None]:
         spark = self._spark
-        df = DataFrame(dataset_class(spark._jvm).ofRows(spark._jsparkSession, command.query()), spark)
+        df = DataFrame(dataset_of(spark._jvm, spark._jsparkSession, command.query()), spark)
         call = WriterCall(None, "sql", lambda: command, lambda: None)
         if simple_name(command) == "InsertIntoDataSourceDirCommand":
             call = _saves_files(spark, df, command)

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from flinkmagic.capturing.writes.sparks_errors import say_where
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.session_queries import query_over_plan, run_as_query
-from flinkmagic.jvm.java import dataset_class, execution_of, option
+from flinkmagic.jvm.java import dataset_class, dataset_of, execution_of, option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,7 +74,7 @@ class FinishedQuery:
         """Collect the rows, and return a DataFrame over them that runs nothing."""
         # By Spark's name for what `show` runs; what listeners hear of the action that follows does not say the sources.
         rows = self._collected("head")
-        return self._as_frame(dataset_class(self._sc._jvm).ofRows(self._spark._jsparkSession, rows))
+        return self._as_frame(dataset_of(self._sc._jvm, self._spark._jsparkSession, rows))
 
     def rows_frame(self) -> DataFrame:
         """Return a DataFrame over the rows of the last stage, which each query of it runs again."""

@@ -349,9 +349,12 @@ class Iteration:
         """
         spark, query = df.sparkSession, execution_of(df).analyzed()
         clones = SessionClones(spark, self._options, self._clones)
-        clone = clones.of(None)
-        rows = CLASSES.shared_instance(spark.sparkContext._gateway, "DriverRows")
-        plan = rows.broadcast(clones.plan(query, clone).executedPlan())
+        clone, gateway = clones.of(None), spark.sparkContext._gateway
+        planned = clones.plan(query, clone)
+        joined = CLASSES.shared_instance(gateway, "LocalJoins").evaluated(planned.optimizedPlan())
+        if joined is not None:
+            planned = clones.plan(joined, clone)
+        plan = CLASSES.shared_instance(gateway, "DriverRows").broadcast(planned.executedPlan())
         execution = query_over_plan(spark.sparkContext, clone.session, query, plan)
         return DataFrame(dataset_class(spark._jvm)(execution, df._jdf.encoder()), spark).tail(2)
 

@@ -21,6 +21,7 @@ from flinkmagic.scheduling.job_status import JobStatus
 from flinkmagic.session.iterations import superstep
 from flinkmagic.session.iterations.loop_view import convergence
 from flinkmagic.session.iterations.superstep import Superstep, release_unused
+from tests.status_store import StatusStore
 
 
 def doubled(df):
@@ -173,6 +174,20 @@ def test_until_that_joins_both_states_compiles_no_code_once_two_supersteps_have_
     one = begin.where("id = 1").coalesce(1)
     flinkmagic.iterate(one, doubled, max_iterations=5, until=lambda a, b: until(a, b).crossJoin(b.select("v")))
     assert compiled[-1] == compiled[2] > compiled[0]
+
+
+def test_until_that_joins_few_rows_of_both_states_starts_no_spark_job(spark, begin):
+    store, jobs = StatusStore(spark), []
+
+    def until(before, after):
+        jobs[:] = [store.jobs()]
+        old = before.withColumnRenamed("v", "old")
+        return old.join(after, "id").where("v - old < 5").select((F.col("v") > 3).alias("enough"), "old", "v")
+
+    flinkmagic.iterate(begin.where("id = 1").coalesce(1), doubled, max_iterations=9, until=until)
+    measures = [dict(one.measures) for one in flinkmagic.iterations()[-1].supersteps]
+    assert measures == [{"enough": False, "old": 1, "v": 2}, {"enough": True, "old": 2, "v": 4}]
+    assert jobs == [store.jobs()]
 
 
 @pytest.mark.long
