@@ -89,12 +89,13 @@ def test_what_is_left_to_spark(left, right, query):
     assert evaluated(query(left, right)) is None
 
 
-def test_a_condition_that_raises_for_a_pair_is_left_to_spark(spark, left, right):
+def test_an_expression_that_raises_is_left_to_spark(spark, left, right):
     spark.conf.set("spark.sql.ansi.enabled", "true")
     try:
         ratio = F.lit(20) / F.col("value") > F.col("amount")
         joined = left.join(right, (F.col("id") == F.col("key")) & ratio)
         assert evaluated(joined).count() == joined.count() == 2  # no pair of one key has 0
         assert evaluated(left.join(right, ratio)) is None
+        assert evaluated(left.crossJoin(right).select(ratio)) is None
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")

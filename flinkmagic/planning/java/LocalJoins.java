@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.plans.InnerLike;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.unsafe.Platform;
 import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
@@ -33,12 +34,21 @@ public class LocalJoins {
     /** An optimised plan without such joins, and what stood on them alone; null if it has none. */
     public static LogicalPlan evaluated(LogicalPlan plan) {
         LogicalPlan left = plan;
-        for (LogicalPlan before = null; left != before; ) {
-            before = left;
-            LogicalPlan joined = (LogicalPlan) left.transformUp(new Replacement(new Joins()));
-            left = joined == left ? left : ConvertToLocalRelation$.MODULE$.apply(joined);
+        try {
+            for (LogicalPlan before = null; left != before; ) {
+                before = left;
+                LogicalPlan joined = (LogicalPlan) left.transformUp(new Replacement(new Joins()));
+                left = joined == left ? left : ConvertToLocalRelation$.MODULE$.apply(joined);
+            }
+        } catch (Exception raised) {
+            // Spark may evaluate an expression for fewer rows. If it raises there, too, Spark says so itself.
+            return null;
         }
-        return left == plan ? null : left;
+        if (left == plan) {
+            return null;
+        }
+        left.setAnalyzed();  // the analyser need not accept what the optimiser makes
+        return left;
     }
 
     /** Says what a join comes to. */
@@ -61,7 +71,7 @@ public class LocalJoins {
             try {
                 return joined(join, (Expression) condition, left, right);
             } catch (Exception raised) {
-                // Spark may evaluate the condition for fewer pairs. If it meets this one, too, it says so itself.
+                Platform.throwException(raised);
                 return null;
             }
         }
