@@ -120,7 +120,7 @@ public class LocalJoins {
         return Reflect.make(LocalRelation.class, new Object[] {columns, PlanNodes.vector(rows)});
     }
 
-    /** Says of a column where it stands in a row. */
+    /** Says of a column where it stands in a row. (Spark's `BindReferences` takes a class that Java cannot name.) */
     static class References implements Replacement.Rule {
         private final HashMap<ExprId, BoundReference> places = new HashMap<ExprId, BoundReference>();
 
