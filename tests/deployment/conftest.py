@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from flinkmagic.deployment import SparkDeployment
+from flinkmagic.deployment.stages.stage_threads import IDLE
 from flinkmagic.graph.execution_graph import ExecutionGraph
 from flinkmagic.graph.job_graph_generator import create_job_graph
 from flinkmagic.options import JobOptions
@@ -114,12 +115,16 @@ def numbers(spark, tmp_path_factory):
     return path
 
 
+def is_busy(thread: str) -> bool:
+    return thread.startswith("flinkmagic-") and thread != IDLE
+
+
 @pytest.fixture(autouse=True)
 def no_threads_left():
-    """A deployment leaves no thread of its own behind."""
+    """A deployment leaves no thread of its own behind but those that wait for the stages of another."""
     before = set(threading.enumerate())
     yield
     deadline = time.monotonic() + 60
-    while left := [one.name for one in {*threading.enumerate()} - before if one.name.startswith("flinkmagic-")]:
+    while left := [one.name for one in {*threading.enumerate()} - before if is_busy(one.name)]:
         assert time.monotonic() < deadline, left
         time.sleep(0.01)

@@ -42,7 +42,6 @@ from flinkmagic.deployment.board.rules import NO_TASK, StageBoard
 from flinkmagic.deployment.failures import short_reason, vertex_failed
 from flinkmagic.deployment.stages.stage_place import StagePlace
 from flinkmagic.deployment.stages.stage_runner import EARLY, OnOutcome, StageOutcome, StageRun
-from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.stages.write_retries import EarlierRun
 from flinkmagic.deployment.watching.session_slots import SessionSlots
 from flinkmagic.deployment.watching.task_events import (
@@ -416,7 +415,6 @@ class StageDrive(BoardDrive):
         self._on_idle = on_idle
         self._stages: dict[str, StageRun] = {}
         """By tag; empty once the job is over."""
-        self._threads = StageThreads()
 
     # -- what Spark reports ----------------------------------------------------------------------------
 
@@ -541,7 +539,7 @@ class StageDrive(BoardDrive):
         self._stages[tag] = stage
         ahead = list(instruction.after)
         turn = partial(self._monitor.await_submission, ahead, LONGEST_TURN_MS) if ahead else None
-        stage.start(self._threads, turn)
+        stage.start(turn)
 
     def _give_slot(self, instruction: GiveSlot) -> None:
         """Offer a slot that no other execution ever had."""
@@ -582,7 +580,6 @@ class StageDrive(BoardDrive):
         for stage in self._stages.values():
             stage.join(1.0)
         self._stages = {}
-        self._threads.close()
 
     @property
     def waiting_for(self) -> str:

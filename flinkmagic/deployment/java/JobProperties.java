@@ -74,7 +74,7 @@ public class JobProperties {
     }
 
     /**
-     * Sets the calling thread's properties, and its active session.
+     * Sets the calling thread's properties, and its active session, instead of those that it has.
      *
      * @param place of the stage in its run; empty for a job that is none of its stages
      */
@@ -93,6 +93,8 @@ public class JobProperties {
         context.setLocalProperties(properties);
         if (session != null) {
             SparkSession.setActiveSession(session);
+        } else {
+            SparkSession.clearActiveSession();  // the thread may have run another job's stage
         }
     }
 

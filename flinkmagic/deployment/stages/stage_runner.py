@@ -24,7 +24,7 @@ from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch, end_p
 from flinkmagic.deployment.stages.session_queries import run_as_query, session_query
 from flinkmagic.deployment.stages.spark_jobs import JobProperties, cancel_jobs
 from flinkmagic.deployment.stages.stage_place import HELPER, StagePlace
-from flinkmagic.deployment.stages.stage_threads import StageThreads
+from flinkmagic.deployment.stages.stage_threads import STAGE_THREADS
 from flinkmagic.deployment.stages.write_retries import EarlierRun, prepare_write_retry
 from flinkmagic.jvm.contexts import jvm_context
 from flinkmagic.jvm.java import items, java_class, static_method
@@ -270,10 +270,10 @@ class StageRun:
         self._tasks_over = threading.Event()
         self._has_ended = threading.Event()
 
-    def start(self, threads: StageThreads, turn: Callable[[], None] | None = None) -> None:
+    def start(self, turn: Callable[[], None] | None = None) -> None:
         """Begin on a thread that nothing else runs on meanwhile; wait for `turn` before anything is submitted."""
         self._turn = turn
-        threads.start(self.tag, self._run)
+        STAGE_THREADS.start(self.tag, self._run)
 
     def ready(self) -> None:
         """Wait until it may go to Spark.

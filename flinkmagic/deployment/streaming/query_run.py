@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from flinkmagic.deployment.stages.stage_threads import StageThreads
-
 _LOG = logging.getLogger(__name__)
 
 
@@ -38,10 +36,9 @@ class QueryRun:
         self._java: Any = None
         self._is_stopped = False
 
-    def start(self, threads: StageThreads) -> None:
+    def start(self) -> None:
         """Begin, and return immediately."""
-        self._threads = threads
-        threads.start(f"flinkmagic-query-{self._name}", self._run)
+        self._begin("query", self._run)
 
     def stop(self) -> None:
         """Stop the query, also one that is only about to start; return immediately."""
@@ -50,7 +47,11 @@ class QueryRun:
                 return
             self._is_stopped = True
             if self._java is not None:
-                self._threads.start(f"flinkmagic-stop-{self._name}", self._stop)
+                self._begin("stop", self._stop)
+
+    def _begin(self, what: str, body: Callable[[], None]) -> None:
+        """Run something on a new thread: Spark's own threads of a query inherit what the JVM's thread has set."""
+        threading.Thread(target=body, name=f"flinkmagic-{what}-{self._name}", daemon=True).start()
 
     def _run(self) -> None:
         failure: BaseException | None = None
@@ -59,7 +60,7 @@ class QueryRun:
             with self._lock:
                 self._java = java
                 if self._is_stopped:
-                    self._threads.start(f"flinkmagic-stop-{self._name}", self._stop)
+                    self._begin("stop", self._stop)
             self._on_started(java)
             java.awaitTermination()
         except Exception as error:  # noqa: BLE001 - told to whoever waits for the query

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from flinkmagic.deployment.board.drive import BoardDrive
 from flinkmagic.deployment.deployment import Deployment, DeploymentSnapshot
 from flinkmagic.deployment.failures import vertex_failed
-from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.deployment.streaming.query_board import QueryBoard, QueryEnded, QueryStarted, StartQuery, StopQuery
 from flinkmagic.deployment.streaming.query_progress import QueryProgress, QuerySeen
 from flinkmagic.deployment.streaming.query_restarts import QueryStarter, SessionRestarts
@@ -88,7 +87,6 @@ class StreamingDeployment(Deployment):
         """Spark's queries, by the index of their sink: at first those to take over."""
         self._to_take_over = set(started)
         self._restart_strategy = SessionRestarts(restart_strategy or NoRestartBackoffTimeStrategy())
-        self._threads = StageThreads()
         self._failures: dict[int, BaseException] = {}
         self._runs: dict[int, QueryRun] = {}
         self._progress = {index: QueryProgress(spark) for index in self._own}
@@ -207,7 +205,7 @@ class StreamingDeployment(Deployment):
 
         self._runs[index] = QueryRun(stream.name, start, on_started=started, on_ended=ended)
         self.event_log.add("queries", f"{stream.name} goes to Spark")
-        self._runs[index].start(self._threads)
+        self._runs[index].start()
 
     def _started(self, index: int) -> None:
         self.event_log.add("queries", f"{self._own[index][0].name} has started")
@@ -237,7 +235,6 @@ class StreamingDeployment(Deployment):
             for index in self._to_take_over:  # the job was over before it came to them
                 self._queries[index].stop()
             self._drive.close()
-            self._threads.close()
             for starter in self._starters.values():
                 starter.close()
             for stream, _ in self._own.values():

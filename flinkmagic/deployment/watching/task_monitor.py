@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
 from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.stage_runner import EARLY
+from flinkmagic.deployment.stages.stage_threads import STAGE_THREADS
 from flinkmagic.deployment.watching.task_events import ApplicationEnded, ContextStoppedError, TaskEvent, parse_lines
 from flinkmagic.jvm.contexts import jvm_context
 
@@ -52,15 +54,15 @@ class TaskMonitor:
         self._sc = sc
         self._listener: Any = CLASSES.new_instance(sc._gateway, "TaskMonitor", prefix)
         self._stopping = threading.Event()
+        self._over = threading.Event()
+        self._over.set()
         self._thread: threading.Thread | None = None
 
     def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
         """Start to listen. `on_loss` is called once if the session goes away."""
         self._listener.listenTo(jvm_context(self._sc))
-        self._thread = threading.Thread(
-            target=self._run, args=(on_events, on_loss), name="flinkmagic-task-monitor", daemon=True
-        )
-        self._thread.start()
+        self._over.clear()
+        STAGE_THREADS.start("flinkmagic-task-monitor", partial(self._run, on_events, on_loss))
 
     def await_submission(self, tags: Sequence[str], timeout_ms: int) -> None:
         """Wait until Spark has received a job under each of some tags, or `flush` was called with the tag as token."""
@@ -80,15 +82,34 @@ class TaskMonitor:
         if self._stopping.is_set():
             return
         self._stopping.set()
+        if self._thread is threading.current_thread():
+            return
+        # The thread that stops it may have no connection to the JVM, and need none.
+        STAGE_THREADS.start("flinkmagic-wake", self._wake)
+        self._over.wait(10)
+
+    def _wake(self) -> None:
         try:
             self._listener.wake()
+        except (Py4JError, OSError, AttributeError) as gone:
+            _LOG.debug("the session was stopped before its task monitor: %s", gone)
+
+    def _run(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
+        self._thread = threading.current_thread()
+        try:
+            self._deliver(on_events, on_loss)
+        finally:
+            self._thread = None
+            self._leave_bus()
+            self._over.set()
+
+    def _leave_bus(self) -> None:
+        try:
             jvm_context(self._sc).removeSparkListener(self._listener)
         except (Py4JError, OSError, AttributeError) as gone:
             _LOG.debug("the session was stopped before its task monitor: %s", gone)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(10)
 
-    def _run(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
+    def _deliver(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
         while True:
             last = self._stopping.is_set()
             try:

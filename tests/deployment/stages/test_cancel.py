@@ -16,7 +16,6 @@ from flinkmagic.deployment.java_classes import CLASSES
 from flinkmagic.deployment.stages.python_workers import PythonWorkerWatch
 from flinkmagic.deployment.stages.stage_place import StagePlace
 from flinkmagic.deployment.stages.stage_runner import StageRun
-from flinkmagic.deployment.stages.stage_threads import StageThreads
 from flinkmagic.errors.usage import JobRunningError
 from flinkmagic.graph.execution_state import ExecutionState
 from flinkmagic.planning.stage_handles import WriteStageHandle
@@ -258,12 +257,11 @@ def test_a_stage_whose_session_is_stopped_meanwhile_has_an_outcome():
     def run(*_):
         raise RuntimeError("Job 3 cancelled because SparkContext was shut down")
 
-    outcomes, threads = [], StageThreads()
+    outcomes = []
     runner = SimpleNamespace(run=run, sc=SimpleNamespace(_jsc=None))
     place = StagePlace("run", "0123abcd", "shuffle", ())
     stage = StageRun(runner, map_handle("Map", 1), "tag", "Map", place, None, lambda _, one: outcomes.append(one))
-    stage.start(threads)
+    stage.start()
     assert stage.join(30)
-    threads.close()
     (outcome,) = outcomes
     assert "SparkContext was shut down" in str(outcome.error)

@@ -105,3 +105,26 @@ def test_a_stage_makes_its_session_the_active_one(spark):
     thread.start()
     thread.join(30)
     assert seen == [True]
+
+
+def test_nothing_stays_of_the_job_that_a_thread_served_before(spark):
+    sc, jvm = spark.sparkContext, spark._jvm
+    clone = spark._jsparkSession.cloneSession()
+    clone.sessionState().conf().setConfString("spark.sql.session.timeZone", "Asia/Tokyo")
+    names = (GROUP, TAGS, DESCRIPTION, "flinkmagic.stage", "spark.sql.session.timeZone")
+    first, second = JobProperties(sc, "first", None), JobProperties(sc, "second", None)
+    seen = []
+
+    def run():
+        for properties, place, session in ((first, "map", clone), (second, "", None)):
+            properties.enter(f"tag of {place}", "a stage", place, session)
+            active = jvm.org.apache.spark.sql.SparkSession.getActiveSession()
+            seen.append([*(sc.getLocalProperty(name) for name in names), active.isDefined()])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(30)
+    assert seen == [
+        ["first", "tag of map", "a stage", "map", "Asia/Tokyo", True],
+        ["second", "tag of ", "a stage", None, None, False],
+    ]

@@ -1,16 +1,16 @@
+import gc
 import threading
 import time
+import weakref
 
 import pytest
 
-from flinkmagic.deployment.stages.stage_threads import StageThreads
+from flinkmagic.deployment.stages.stage_threads import IDLE, StageThreads
 
 
 @pytest.fixture
 def threads():
-    made = StageThreads()
-    yield made
-    made.close()
+    return StageThreads(idle_s=60.0)
 
 
 def run(threads, name, block=None):
@@ -21,7 +21,7 @@ def run(threads, name, block=None):
         began.set()
         if block is not None:
             assert block.wait(10)
-        seen.append((threading.get_ident(), threading.current_thread().name))
+        seen.append((threading.current_thread(), threading.current_thread().name))
         ended.set()
 
     threads.start(name, body)
@@ -29,9 +29,9 @@ def run(threads, name, block=None):
     return ended, seen
 
 
-def until_one_waits(threads):
+def until_idle(threads, count):
     deadline = time.monotonic() + 10
-    while threads._idle == 0:
+    while threads._idle != count:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -42,7 +42,8 @@ def test_a_thread_that_has_ended_one_stage_takes_the_next(threads):
         ended, found = run(threads, name)
         assert ended.wait(10)
         seen += found
-        until_one_waits(threads)
+        until_idle(threads, 1)
+        assert found[0][0].name == IDLE
     assert [name for _, name in seen] == ["first", "second", "third"]
     assert len({thread for thread, _ in seen}) == 1
 
@@ -55,23 +56,38 @@ def test_stages_at_the_same_time_have_a_thread_each(threads):
     block.set()
     assert all(ended.wait(10) for ended, _ in runs)
     assert len({found[0][0] for _, found in runs}) == 5
+    until_idle(threads, 5)
 
 
-def test_threads_end_when_closed_the_busy_ones_with_their_stage(threads):
-    block = threading.Event()
-    waiting, _ = run(threads, "waits")
-    assert waiting.wait(10)
-    until_one_waits(threads)
-    first, _ = run(threads, "takes the waiting thread", block)
-    second, _ = run(threads, "has a new thread", block)
-    names = ("takes the waiting thread", "has a new thread")
-    mine = [thread for thread in threading.enumerate() if thread.name in names]
-    assert len(mine) == 2
-    threads.close()
-    assert all(thread.is_alive() for thread in mine)
-    block.set()
-    for thread in mine:
-        thread.join(10)
-    assert not any(thread.is_alive() for thread in mine)
-    assert first.is_set()
-    assert second.is_set()
+def test_a_thread_that_waits_in_vain_ends():
+    threads = StageThreads(idle_s=0.02)
+    ended, seen = run(threads, "only")
+    assert ended.wait(10)
+    ((thread, _),) = seen
+    thread.join(10)
+    assert not thread.is_alive()
+    assert threads._idle == 0
+    after, _ = run(threads, "has a new thread")
+    assert after.wait(10)
+
+
+def test_none_is_lost_between_a_thread_that_gives_up_and_a_stage_that_starts():
+    threads, done = StageThreads(idle_s=0.0005), threading.Semaphore(0)
+    for _ in range(500):
+        threads.start("stage", done.release)
+        time.sleep(0.0005)
+    assert all(done.acquire(timeout=10) for _ in range(500))
+
+
+def test_a_thread_that_waits_holds_nothing_of_the_stage_that_it_ran(threads):
+    class Stage:
+        def run(self):
+            pass
+
+    stage = Stage()
+    held = weakref.ref(stage)
+    threads.start("stage", stage.run)
+    until_idle(threads, 1)
+    del stage
+    gc.collect()
+    assert held() is None
