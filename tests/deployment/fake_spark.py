@@ -134,7 +134,7 @@ class FakeStage:
         self.stage_id = None
         self.job_id = None
 
-    def start(self, threads, turn=None):
+    def start(self, turn=None):
         self.started = True
         self.waits = turn is not None
 
