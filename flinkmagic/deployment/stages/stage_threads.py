@@ -41,35 +41,35 @@ class StageThreads:
         """How many threads wait for work that nobody has begun to put there."""
 
     def start(self, name: str, body: Callable[[], None]) -> None:
-        """Run `body`, which raises nothing, on a thread that has this name meanwhile."""
+        """Run `body`, which raises nothing, on a thread that has this name from when it begins until it ends."""
         with self._lock:
             is_taken = self._idle > 0
             self._idle -= is_taken
         self._work.put((name, body))
         if not is_taken:
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            threading.Thread(target=self._serve, name=IDLE, daemon=True).start()
 
     def _serve(self) -> None:
         thread = threading.current_thread()
-        work: _Work | None = self._work.get()
-        while work is not None:
+        # A thread that has just ended its stage may take the work for which this one was made: then this one is idle.
+        while (work := self._next()) is not None:
             thread.name = work[0]
             work[1]()
-            work = None  # what it refers to is not to stay while the thread waits
+            del work  # what it refers to is not to stay while the thread waits
             thread.name = IDLE
             with self._lock:
                 self._idle += 1
-            work = self._next()
 
     def _next(self) -> _Work | None:
-        try:
-            return self._work.get(timeout=self._idle_s)
-        except queue.Empty:
-            with self._lock:
-                if self._idle > 0:
-                    self._idle -= 1
-                    return None
-        return self._work.get()  # whoever puts it there has counted on a thread that waits
+        while True:
+            try:
+                return self._work.get(timeout=self._idle_s)
+            except queue.Empty:
+                with self._lock:
+                    if self._idle > 0:
+                        self._idle -= 1
+                        return None
+                # Somebody counts on a thread that waits, and is about to put work there.
 
 
 STAGE_THREADS = StageThreads()

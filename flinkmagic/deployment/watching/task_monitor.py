@@ -56,7 +56,6 @@ class TaskMonitor:
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._over.set()
-        self._thread: threading.Thread | None = None
 
     def start(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
         """Start to listen. `on_loss` is called once if the session goes away."""
@@ -78,12 +77,10 @@ class TaskMonitor:
         self._listener.mark(token)
 
     def stop(self) -> None:
-        """Stop listening; what was reported is delivered first."""
+        """Stop listening; what was reported is delivered first. Not to be called by what it delivers to."""
         if self._stopping.is_set():
             return
         self._stopping.set()
-        if self._thread is threading.current_thread():
-            return
         # The thread that stops it may have no connection to the JVM, and need none.
         STAGE_THREADS.start("flinkmagic-wake", self._wake)
         self._over.wait(10)
@@ -95,11 +92,9 @@ class TaskMonitor:
             _LOG.debug("the session was stopped before its task monitor: %s", gone)
 
     def _run(self, on_events: EventConsumer, on_loss: LossConsumer) -> None:
-        self._thread = threading.current_thread()
         try:
             self._deliver(on_events, on_loss)
         finally:
-            self._thread = None
             self._leave_bus()
             self._over.set()
 

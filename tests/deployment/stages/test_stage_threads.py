@@ -91,3 +91,24 @@ def test_a_thread_that_waits_holds_nothing_of_the_stage_that_it_ran(threads):
     del stage
     gc.collect()
     assert held() is None
+
+
+def test_all_threads_are_idle_after_their_stages_and_then_end():
+    """One that has just ended its stage may take the work for which another was made."""
+    others, threads, done = set(threading.enumerate()), StageThreads(idle_s=0.3), threading.Semaphore(0)
+
+    def starter():
+        for _ in range(500):
+            threads.start("stage", done.release)
+
+    starters = [threading.Thread(target=starter) for _ in range(4)]
+    for each in starters:
+        each.start()
+    for each in starters:
+        each.join(10)
+    assert all(done.acquire(timeout=10) for _ in range(2000))
+    deadline = time.monotonic() + 10
+    while mine := {one.name for one in {*threading.enumerate()} - others}:
+        assert time.monotonic() < deadline, mine
+        time.sleep(0.01)
+    assert threads._idle == 0
