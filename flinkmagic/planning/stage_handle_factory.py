@@ -254,6 +254,7 @@ class StageHandleFactory:
             relation=lambda level: self._rebuilder.keptApart(
                 plan, query_execution, columns, level, name_of_run("result")
             ),
+            prunes_exactly=CLASSES.shared_instance(self._forest.sc._gateway, "ExactBatchSerializer").use,
             columns=columns,
             observed=self._observed(request, plan),
         )

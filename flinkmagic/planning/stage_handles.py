@@ -441,6 +441,8 @@ class ResultStageHandle(QueryStageHandle):
     """The user's schema, as ``StructType.fromJson`` reads it."""
     relation: Callable[[JavaObject], JavaObject] = field(repr=False)
     """Makes an ``InMemoryRelation`` of its rows for a storage level."""
+    prunes_exactly: Callable[[JavaObject], JavaObject] = field(repr=False)
+    """Keeps filters from losing rows of an ``InMemoryRelation`` (see ``ExactBatchSerializer.java``)."""
 
     def run(self, host: StageHost, ready: Callable[[], None]) -> None:
         """Compute and keep the rows, as a query of the user's session."""
@@ -462,7 +464,7 @@ class ResultStageHandle(QueryStageHandle):
         dataset = session.internalCreateDataFrame(self.make().execute(), schema, False)
         dataset.persist()
         cache = session.sharedState().cacheManager()
-        builder = cache.lookupCachedData(dataset).get().cachedRepresentation().cacheBuilder()
+        builder = self.prunes_exactly(cache.lookupCachedData(dataset).get().cachedRepresentation()).cacheBuilder()
         builder.cachedColumnBuffers().setName(name_of_run("result"))
         return StoredRows(builder, dataset.queryExecution().logical(), dataset.unpersist)
 

@@ -54,3 +54,16 @@ def test_rows_that_are_many_bytes_once_they_are_unpacked_are_not_copied(spark):
     assert job.local_result("rows", 100, 2**14) is None
     assert job.local_result("rows", 100, 2**15).collect() == rows.collect()
     job.release()
+
+
+def test_filters_of_results_lose_no_row_whose_value_is_not_a_number(spark):
+    rows = spark.range(0, 30, 1, 1).selectExpr("id", "IF(id = 3, double('NaN'), id / 10D) AS x")
+    job = flinkmagic.compile({"rows": rows}, "filtered", retain="none").run()
+    result = job.result("rows")
+    assert result.where("x > 5").select("id").collect() == [(3,)]
+    assert result.where("x = 'NaN'").count() == 1
+    # Where a batch's bounds hold for all values, it is still left out.
+    for text, reads in (("id > 50", False), ("x > 50", True)):
+        scan = result.where(text)._jdf.queryExecution().executedPlan().collectLeaves().head()
+        assert (len(scan.executeCollectPublic()) > 0) is reads
+    job.release()

@@ -87,7 +87,7 @@ public class KeptColumns {
     }
 
     /** Has them kept while a query reads them that is planned on this session. */
-    public void plan(SessionState state, StorageLevel level, String name) {
+    public void plan(SessionState state, StorageLevel level, String name) throws Exception {
         ArrayList columns = new ArrayList();
         for (Object slot : slots) {
             Expression value = (Expression) values.get(slot);
@@ -97,8 +97,8 @@ public class KeptColumns {
         }
         LogicalPlan query = new Project(PlanNodes.vector(columns), leaf);
         query.setAnalyzed();
-        relation = InMemoryRelation$.MODULE$.apply(
-            level, state.executePlan(query, CommandExecutionMode$.MODULE$.SKIP()), new scala.Some(name));
+        relation = ExactBatchSerializer.use(InMemoryRelation$.MODULE$.apply(
+            level, state.executePlan(query, CommandExecutionMode$.MODULE$.SKIP()), new scala.Some(name)));
     }
 
     /** The relation that holds them. */

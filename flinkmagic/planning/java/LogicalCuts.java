@@ -115,9 +115,9 @@ public class LogicalCuts {
      * does not know of it: it is made for those plans alone. Its name makes it unequal to all others.
      */
     public InMemoryRelation relation(
-            QueryExecution execution, LogicalPlan plan, String name, StorageLevel level) {
+            QueryExecution execution, LogicalPlan plan, String name, StorageLevel level) throws Exception {
         InMemoryRelation made = InMemoryRelation$.MODULE$.apply(level, execution, new scala.Some(name));
-        return made.withOutput(plan.output());
+        return ExactBatchSerializer.use(made).withOutput(plan.output());
     }
 
     /** From now on the DataFrame is read from a relation. */

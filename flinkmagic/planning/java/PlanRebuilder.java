@@ -264,7 +264,8 @@ public class PlanRebuilder {
             // The relation holds its logical plan. The query's reads the rows before these, which hold theirs, and so on.
             LogicalPlan logical = (LogicalPlan) Reflect.make(LogicalRDD.class, new Object[] {
                 output, rows, partitioning, Nil$.MODULE$, plan.session()});
-            InMemoryRelation planned = InMemoryRelation$.MODULE$.apply(level, query, Option.empty());
+            InMemoryRelation planned = ExactBatchSerializer.use(
+                InMemoryRelation$.MODULE$.apply(level, query, Option.empty()));
             InMemoryRelation kept = InMemoryRelation$.MODULE$.apply(
                 planned.cacheBuilder().serializer(), level, scan, Option.empty(), logical);
             kept.cacheBuilder().cachedColumnBuffers().setName(name);

@@ -112,6 +112,24 @@ def test_rows_are_kept_that_are_made_of_kept_columns(session, file) -> None:
     assert session.report.reused > 0
 
 
+def test_filters_of_kept_columns_lose_no_row_whose_value_is_not_a_number(session, file) -> None:
+    file.write_text(HEAD + LINES.replace(",0.5,", ",NaN,").replace("user=3", "user=NaN"))
+    session.plain(READ)
+    session.plain(
+        "d = df.withColumn('user', F.expr(\"try_cast(regexp_extract(line, '=([^;]*)', 1) AS DOUBLE)\"))\nNone"
+    )
+    line = "d.groupBy('user').agg(F.{}('x').alias('x')).orderBy('user').collect()"
+    session.cell(line.format("min"))
+    session.cell(line.format("max"))
+    assert computed(session)
+    filtered = "d.where(\"{}\").agg(F.sum('x'), F.count('*')).collect()"
+    for condition in ("user > 3", "user = 'NaN'", "x >= 75", "x = double('NaN')"):
+        plain = session.plain(filtered.format(condition))
+        assert repr(session.cell(filtered.format(condition))) == repr(plain)
+        assert plain[0][1] > 0
+        assert session.report.note == "reads kept columns of rows.csv"
+
+
 def test_another_reader_of_the_same_files_reads_them_too(session, file) -> None:
     session.cell("df.agg(F.sum('x')).collect()")
     session.cell("df.agg(F.sum('x'), F.sum('k')).collect()")

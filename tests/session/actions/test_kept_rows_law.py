@@ -311,3 +311,41 @@ def test_what_fails_only_for_being_kept_runs_again_without(session, rows, monkey
         assert session.report.status == "FINISHED"
         assert outcome(session.cell, line) == outcome(session.plain, line)
         assert session.report.note == ""  # it is not tried again
+
+
+NAN_FRAMES = {
+    "double": "IF(k = 1, double('NaN'), v / 10D)",
+    "float": "IF(k = 1, float('NaN'), float(v / 10))",
+}
+NAN_QUERIES = [
+    "d.where('x > 0.5').orderBy('v').collect()",
+    "d.where(\"x = 'NaN'\").orderBy('v').collect()",
+    "d.where(\"x IN (0.1D, double('NaN'))\").orderBy('v').collect()",
+    "d.join(spark.range(5), F.expr('v = id AND x >= 0.1')).orderBy('v').collect()",
+    "d.where('x > 0.5 AND v > 3').orderBy('v').collect()",
+    "d.where('x = 0D').orderBy('v').collect()",
+]
+
+
+@pytest.mark.parametrize("values", NAN_FRAMES.values(), ids=NAN_FRAMES)
+def test_filters_of_kept_rows_lose_none_whose_value_is_not_a_number(session, rows, values) -> None:
+    session.plain(f"d = df.groupBy('v').agg(F.max('k').alias('k')).selectExpr('v', \"{values} AS x\")\nNone")
+    plain = {line: repr(session.plain(line)) for line in NAN_QUERIES}
+    session.cell("d.count()")
+    session.cell("d.orderBy('x').collect()")
+    reused = 0
+    for line in NAN_QUERIES:
+        assert repr(session.cell(line)) == plain[line], line
+        reused += session.report.reused
+    assert reused > 0
+
+
+def test_filters_of_what_the_user_cached_find_what_spark_finds(session, rows) -> None:
+    made = f"d = df.selectExpr('v', \"{NAN_FRAMES['double']} AS x\").cache()"
+    session.plain(f"{made}\nd.count()")
+    plain = {line: repr(session.plain(line)) for line in NAN_QUERIES}
+    session.plain("d.unpersist()")
+    session.cell(f"{made}\nd.count()")
+    for line in NAN_QUERIES:
+        assert repr(session.cell(line)) == plain[line], line
+    session.plain("d.unpersist()")
