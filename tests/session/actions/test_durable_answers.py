@@ -479,7 +479,7 @@ def test_what_is_shown_is_stored_as_text(answering, again, capsys) -> None:
     [
         "df = spark.createDataFrame([(1, 'a')], ['n', 's'])",
         "df = spark.sparkContext.parallelize([(1, 'a')]).toDF(['n', 's'])",
-        DATA + "df = df.cache()\ndf.rdd.count()\ndf.count()",  # filled by what nobody has seen
+        DATA + "df._jdf.persist().count()\ndf.count()",  # cached and filled by what nobody has seen
         DATA + "df = df.withColumn('i', F.monotonically_increasing_id()).cache()\ndf.count()",
         DATA + "df = df.dropDuplicates(['n']).cache()\ndf.count()",
         DATA + "df = df.groupBy('s').count().limit(2).cache()\ndf.count()",
