@@ -242,8 +242,8 @@ class KeptFrames:
                 graph.first_kept.add(boundary.name)
             if boundary.multiplies:
                 self._multiplied.update(boundary.dataframes)
-                is_revised |= not any(self._may_stake(df) or self._kept.get(df) for df in boundary.dataframes)
-            if any((self._kept.get(df) or frozenset()) >= boundary.columns for df in boundary.dataframes):
+                is_revised |= not any(self._may_stake(df) or self._keeps(df) for df in boundary.dataframes)
+            if any(self._keeps(df, boundary.columns) for df in boundary.dataframes):
                 is_gone = store.find("", key.digest, of_session=True) is None
                 if is_gone and durable is not None:
                     is_gone = not durable.has(key, boundary.dataframes, boundary.columns)
@@ -253,6 +253,10 @@ class KeptFrames:
                         graph.unused[boundary.name] = store.why_gone(former[0], key, keys.changed_file)
                     self._kept.update((df, None) for df in boundary.dataframes)
         return is_revised
+
+    def _keeps(self, df: DataFrame, columns: frozenset[int] = frozenset()) -> bool:
+        kept = self._kept.get(df)
+        return kept is not None and kept >= columns
 
 
 def _read_by(program: Program, df: DataFrame) -> Iterable[DataFrame]:

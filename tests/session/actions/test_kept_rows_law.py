@@ -349,3 +349,10 @@ def test_filters_of_what_the_user_cached_find_what_spark_finds(session, rows) ->
     for line in NAN_QUERIES:
         assert repr(session.cell(line)) == plain[line], line
     session.plain("d.unpersist()")
+
+
+def test_a_frame_without_columns(session, rows) -> None:
+    session.plain("d = df.repartition(2).select()\nNone")
+    for line in ("d.count()", "d.distinct().count()", "d.agg(F.count('*')).collect()", "d.dropDuplicates().collect()"):
+        for _ in range(2):
+            assert session.cell(line) == session.plain(line), line
