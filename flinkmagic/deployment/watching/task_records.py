@@ -50,7 +50,7 @@ class TaskRecord(NamedTuple):
     memory_spilled_bytes: int | None = None
     disk_spilled_bytes: int | None = None
     run_ms: int | None = None
-    """Time on the executor."""
+    """Time on the executor; of a task with several cores that of all of them (seen on 4.3.0)."""
     gc_ms: int | None = None
     """The part of `run_ms` that garbage collection took."""
     result_bytes: int | None = None
